@@ -1,6 +1,7 @@
 """Engines: units that kill their workers, workers with other sources, clusters that are lost, Ctrl-C."""
 
 import contextlib
+import multiprocessing
 import os
 import re
 import shutil
@@ -50,6 +51,18 @@ def test_a_bad_unit_costs_no_other_whose_lanes_run_with_its_own() -> None:
     assert [bool(answer.error) for answer in found] == [False, False, True, False]
     assert "number 2 is too large" in found[2].error
     assert unpacked(found[3].payload)["runs"]["number"].to_pylist() == [3]
+
+
+def test_a_worker_whose_driver_was_killed_ends_without_a_word() -> None:
+    own, other = multiprocessing.Pipe()
+    serve = f"from gainbias.experiments.workers import serve; serve({other.fileno()})"
+    command = [sys.executable, "-c", serve]
+    with subprocess.Popen(command, pass_fds=[other.fileno()], stderr=subprocess.PIPE, text=True) as worker:
+        assert own.recv() == "ready"
+        own.send((os.close, (other.fileno(),)))  # so that the answer cannot be sent
+        assert own.recv()
+        assert worker.communicate(timeout=60)[1] == ""
+    assert worker.returncode == 1
 
 
 class TestBatches:

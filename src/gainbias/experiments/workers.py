@@ -281,8 +281,14 @@ def serve(handle: int) -> None:
                 asked.put(pipe.recv_bytes())
         os._exit(1)
 
+    def tell(message: Any) -> None:
+        try:
+            pipe.send(message)
+        except OSError:  # whoever asked was killed, and nobody reads a traceback
+            os._exit(1)
+
     threading.Thread(target=listen, daemon=True).start()
-    pipe.send("ready")
+    tell("ready")
     while True:
         try:
             what = asked.get(timeout=IDLE_SECONDS)
@@ -290,8 +296,8 @@ def serve(handle: int) -> None:
             return
         try:
             function, args = ForkingPickler.loads(what)
-            pipe.send((BEGUN, None))
+            tell((BEGUN, None))
             answer = RETURNED, function(*args)
         except Exception as error:
             answer = RAISED, error
-        pipe.send(answer)
+        tell(answer)
