@@ -25,6 +25,7 @@ import dis
 import inspect
 import math
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -65,6 +66,9 @@ THREADS_OF_A_BLOCK = 64
 """Lanes that a multiprocessor takes up together. Small blocks use up its registers best: what is left over is
 less than what a block needs."""
 
+_INSIDE = threading.RLock()
+"""Held inside `unfused`."""
+
 _FUNCTIONS = ModuleType("functions")
 _FUNCTIONS.__dict__.update({**vars(np), "sqrt": math.sqrt, "copysign": math.copysign})
 """What stands for NumPy in device functions: numba-cuda lacks some of its functions of numbers."""
@@ -102,7 +106,10 @@ def free_memory() -> int:
     """Return how many bytes of the GPU's memory are free."""
     if is_simulated():
         return 2**30
-    return int(cuda.current_context().get_memory_info().free)
+    context = cuda.current_context()
+    # Numba keeps arrays that are gone for a while: they may be a fifth of the memory.
+    context.memory_manager.deallocations.clear()
+    return int(context.get_memory_info().free)
 
 
 def sent(array: Any) -> Any:
@@ -221,18 +228,22 @@ def _cell(value: Any) -> Any:
 
 @contextlib.contextmanager
 def unfused() -> Iterator[None]:
-    """Let what is compiled inside the block round each product before it is added to."""
-    if is_simulated():
-        yield
-        return
-    from numba.cuda.cudadrv import nvvm
+    """Let what is compiled inside the block round each product before it is added to.
 
-    compile_ir = nvvm.compile_ir
-    nvvm.compile_ir = lambda source, **options: compile_ir(source, **{**options, "fma": False})
-    try:
-        yield
-    finally:
-        nvvm.compile_ir = compile_ir
+    One thread at a time is inside: what the block changes is there for all threads.
+    """
+    with _INSIDE:
+        if is_simulated():
+            yield
+            return
+        from numba.cuda.cudadrv import nvvm
+
+        compile_ir = nvvm.compile_ir
+        nvvm.compile_ir = lambda source, **options: compile_ir(source, **{**options, "fma": False})
+        try:
+            yield
+        finally:
+            nvvm.compile_ir = compile_ir
 
 
 @contextlib.contextmanager
