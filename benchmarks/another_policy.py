@@ -1,14 +1,21 @@
 """What would another policy have earned? Coverage of nominal 95 % intervals from logs of one that ran.
 
-    python -m benchmarks.another_policy --runs-others 100 --workers 2 --output docs/data/another_policy.json
+    python -m benchmarks.another_policy --runs-others 40 --workers 2 --output docs/data/another_policy.json
     python -m benchmarks.another_policy --write
     python -m benchmarks.another_policy --runs 20 --only random kinds --methods auto ratio
 
-The processes and what is true of them are in ``tests/oracles/decisions.py``; ``--held-out`` takes those of
-``decisions_held_out.py``, once, when nothing is chosen any more. Beside the answer by default there are the
-simpler methods that can be asked for by name: the model alone, the ratio alone, and per-step importance
-sampling, which knows the behaviour. No package was found that estimates average rewards of another policy
-(docs/another-policy.md says which were looked at): these three are re-derivations of what packages have.
+The processes and what is true of them are in ``tests/oracles/decisions.py``; ``--which`` takes others, which
+are used once, when nothing is chosen any more: ``held-out`` those of ``decisions_held_out.py``, ``late`` and
+``numbers`` those of ``decisions_late.py``, the last with the features that are chosen automatically.
+
+Beside the answer by default there are the simpler methods that can be asked for by name: the model alone, the
+ratio alone, and per-step importance sampling, which knows the behaviour. No package was found that estimates
+average rewards of another policy (docs/another-policy.md says which were looked at): these three are
+re-derivations of what packages have.
+
+How much a log is worth and what it lacks is computed from the process, and no diagnostic of ours is asked:
+the independent steps of the target that its ratio is worth along the log, and the share of the target's steps
+at state-actions that a log of that length is expected not to have.
 
 A run without an answer or without an interval counts as flagged, and so does one with a warning that puts the
 gain in doubt. Coverage in 500 runs has a standard error of 1 %. Widths are medians of half-widths, in
@@ -23,7 +30,7 @@ import json
 import time
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,15 +40,31 @@ import gainbias as gb
 from gainbias.store import write_whole
 from tests.oracles.decisions import DECISIONS, Decisions
 from tests.oracles.decisions_held_out import HELD_OUT_DECISIONS
+from tests.oracles.decisions_late import LATE_DECISIONS, NUMBER_DECISIONS, NumberDecisions
 
 METHODS = ("auto", "model", "ratio", "importance-sampling")
-STORED = {
-    False: Path("docs/data/another_policy.json"),
-    True: Path("docs/data/another_policy_held_out.json"),
+SETS: dict[str, tuple[dict[str, Any], Path, str]] = {
+    "used": (DECISIONS, Path("docs/data/another_policy.json"), "Used while the method was made"),
+    "held-out": (
+        HELD_OUT_DECISIONS,
+        Path("docs/data/another_policy_held_out.json"),
+        "Held out, used once before warnings were changed",
+    ),
+    "late": (
+        LATE_DECISIONS,
+        Path("docs/data/another_policy_late.json"),
+        "Written down before the rules of weak overlap, and used once",
+    ),
+    "numbers": (
+        NUMBER_DECISIONS,
+        Path("docs/data/another_policy_numbers.json"),
+        "Numbers, with the features that are chosen automatically; written down before the check of what "
+        "features express, and used once",
+    ),
 }
 PAGE = Path("docs/another-policy.md")
 BEGIN, END = (f"<!-- {which} of what benchmarks.another_policy writes -->" for which in ("beginning", "end"))
-TOGETHER = 25
+TOGETHER = 50
 """Logs that are drawn at once."""
 
 
@@ -68,12 +91,15 @@ class Portion(NamedTuple):
     """So many of the runs go to all methods, the rest to the first alone."""
 
 
-def find(name: str) -> Decisions:
-    return {**DECISIONS, **HELD_OUT_DECISIONS}[name]()
+def find(name: str) -> Decisions | NumberDecisions:
+    [make] = [made[name] for made, _, _ in SETS.values() if name in made]
+    return make()
 
 
-def asked(made: Decisions, log: dict[str, Any], method: str) -> gb.Estimate:
+def asked(made: Decisions | NumberDecisions, log: dict[str, Any], method: str) -> gb.Estimate:
     """The answer of a method; only importance sampling is told what the behaviour was."""
+    if isinstance(made, NumberDecisions):
+        return gb.evaluate_log(log, action="a", policy=made.chances, algorithm=method)
     settings: dict[str, Any] = {"num_states": made.num_states}
     if "dt" in log:
         settings["duration"] = "dt"
@@ -86,7 +112,7 @@ def asked(made: Decisions, log: dict[str, Any], method: str) -> gb.Estimate:
     return gb.evaluate_log(log, action="a", policy=made.target, algorithm=method, **settings)
 
 
-def said(made: Decisions, log: dict[str, Any], method: str) -> Said:
+def said(made: Decisions | NumberDecisions, log: dict[str, Any], method: str) -> Said:
     start = time.process_time()
     try:
         found = asked(made, log, method)
@@ -96,7 +122,7 @@ def said(made: Decisions, log: dict[str, Any], method: str) -> Said:
     low, high = found.gain_interval
     has_interval = bool(np.isfinite(low))
     values = None
-    if method == "auto":
+    if method == "auto" and isinstance(made, Decisions):
         ends = found.value_interval(np.arange(made.num_states))
         known = np.isfinite(ends).all(axis=1)
         right = (ends[:, 0] < made.values) & (made.values < ends[:, 1])
@@ -125,7 +151,7 @@ def work(portion: Portion) -> dict[str, list[Said]]:
     return found
 
 
-def summary(made: Decisions, answers: list[Said], usual: float) -> dict[str, Any]:
+def summary(made: Decisions | NumberDecisions, answers: list[Said], usual: float) -> dict[str, Any]:
     known = [one for one in answers if one.covered is not None]
     values = [one.values for one in answers if one.values is not None]
     return {
@@ -140,7 +166,7 @@ def summary(made: Decisions, answers: list[Said], usual: float) -> dict[str, Any
     }
 
 
-def _error(made: Decisions, answers: list[Said]) -> float:
+def _error(made: Decisions | NumberDecisions, answers: list[Said]) -> float:
     return float(np.sqrt(np.nanmean([(one.gain - made.gain) ** 2 for one in answers])))
 
 
@@ -151,53 +177,61 @@ def _share(truths: list[Any]) -> float | None:
 def study(
     names: list[str], runs: range, methods: tuple[str, ...], others: int, workers: int
 ) -> Iterator[dict[str, Any]]:
-    """Each process at each length; methods but the first get `others` of the runs."""
+    """Each process at each length, as they come; methods but the first get `others` of the runs."""
+    portions = [
+        Portion(name, rows, first, min(TOGETHER, runs.stop - first), methods, others - first + runs.start)
+        for name in names
+        for rows in find(name).lengths
+        for first in range(runs.start, runs.stop, TOGETHER)
+    ]
+    portions.sort(key=lambda portion: -portion.rows)  # the longest first
+    found: dict[tuple[str, int], dict[int, dict[str, list[Said]]]] = {}
     with ProcessPoolExecutor(workers) as pool:
-        for name in names:
-            made = find(name)
-            for rows in made.lengths:
-                portions = [
-                    Portion(
-                        name,
-                        rows,
-                        first,
-                        min(TOGETHER, runs.stop - first),
-                        methods,
-                        others - first + runs.start,
-                    )
-                    for first in range(runs.start, runs.stop, TOGETHER)
-                ]
-                answers: dict[str, list[Said]] = {method: [] for method in methods}
-                for found in pool.map(work, portions):
-                    for method, part in found.items():
-                        answers[method] += part
-                usual = 1.96 * _error(made, answers[methods[0]])
-                yield {
-                    "process": name,
-                    "kind": made.kind,
-                    "overlap": made.overlap,
-                    "rows": rows,
-                    "runs": len(runs),
-                    "methods": {method: summary(made, part, usual) for method, part in answers.items()},
-                }
+        asked_of = {pool.submit(work, portion): portion for portion in portions}
+        for done in as_completed(asked_of):
+            portion = asked_of[done]
+            parts = found.setdefault((portion.process, portion.rows), {})
+            parts[portion.first_run] = done.result()
+            if sum(len(part[methods[0]]) for part in parts.values()) == len(runs):
+                yield entry_of(portion.process, portion.rows, [parts[first] for first in sorted(parts)])
+
+
+def entry_of(name: str, rows: int, parts: list[dict[str, list[Said]]]) -> dict[str, Any]:
+    """What is stored of a process at one length."""
+    made, first = find(name), next(iter(parts[0]))
+    answers = {method: [one for part in parts for one in part[method]] for method in parts[0]}
+    usual = 1.96 * _error(made, answers[first])
+    return {
+        "process": name,
+        "kind": made.kind,
+        "rows": rows,
+        "runs": len(answers[first]),
+        "methods": {method: summary(made, part, usual) for method, part in answers.items()},
+    }
 
 
 def table(entries: list[dict[str, Any]]) -> str:
     """The table of the documentation."""
     lines = [
-        "| process | rows | it held | unflagged, it held | flagged | values | model alone | ratio alone "
-        "| importance sampling | its error |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| process | rows | worth | lacks | it held | unflagged, it held | flagged | values | model alone "
+        "| ratio alone | importance sampling | its error |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     last = ""
     for entry in entries:
         own = entry["methods"]["auto"]
         others = [entry["methods"].get(name, {}) for name in METHODS[1:]]
         name = f"{entry['process']} ({entry['kind']})" if entry["process"] != last else ""
-        last = entry["process"]
+        last, made = entry["process"], find(entry["process"])
+        overlap = ["-", "-"]
+        if isinstance(made, Decisions):
+            worth = f"{entry['rows'] * made.row_worth:,.0f}"
+            overlap = [worth if made.has_good_overlap(entry["rows"]) else f"*{worth}*"]
+            overlap.append("-" if made.features is not None else f"{100 * made.unseen(entry['rows']):.2f}")
         cells = [
             name,
             f"{entry['rows']:,}",
+            *overlap,
             *(_percent(own[key]) for key in ("coverage", "unflagged", "flagged", "values")),
             *(_percent(other.get("coverage")) for other in others),
             "-" if others[-1].get("error") is None else f"{others[-1]['error']:.1f}",
@@ -213,12 +247,11 @@ def _percent(share: float | None) -> str:
 def written() -> str:
     """All stored tables, with what was done."""
     parts = []
-    for is_held_out, stored in STORED.items():
+    for _, stored, which in SETS.values():
         if not stored.exists():
             continue
         entries = json.loads(stored.read_text(encoding="utf-8"))
         runs = min(entry["runs"] for entry in entries)
-        which = "Held out, used once" if is_held_out else "Used while the method was made"
         error = 100 * float(np.sqrt(0.95 * 0.05 / runs))
         fewer = [
             row.get("runs", runs)
@@ -245,7 +278,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="write the results into this JSON file")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these processes alone")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--held-out", action="store_true", help="the processes that are used once")
+    parser.add_argument("--which", choices=SETS, default="used", help="all but the first are used once")
     parser.add_argument("--write", action="store_true", help=f"put stored figures into {PAGE}")
     options = parser.parse_args()
     if options.write:
@@ -253,7 +286,7 @@ def main() -> None:
         before, after = page.partition(BEGIN)[0], page.partition(END)[2]
         write_whole(PAGE, f"{before}{BEGIN}\n\n{written()}\n\n{END}{after}".encode())
         return
-    listed = HELD_OUT_DECISIONS if options.held_out else DECISIONS
+    listed = SETS[options.which][0]
     if unknown := set(options.only or ()) - set(listed):
         parser.error(f"no such process: {', '.join(sorted(unknown))}; there are {', '.join(listed)}")
     results = []
@@ -262,10 +295,12 @@ def main() -> None:
     others = options.runs if options.runs_others is None else options.runs_others
     for entry in study(names, runs, tuple(options.methods), others, options.workers):
         results.append(entry)
+        results.sort(key=lambda one: (names.index(one["process"]), one["rows"]))
         for method, row in entry["methods"].items():
             print(f"{entry['process']:20s} {entry['rows']:7d} {method:20s} {row}", flush=True)
         if options.output is not None:
             write_whole(options.output, (json.dumps(results, indent=1) + "\n").encode())
+    print(table(results))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python -m benchmarks.evaluation                        # about three minutes
     python -m benchmarks.evaluation --parts memory --gigabytes 2
+    python -m benchmarks.evaluation --parts events
 
 Everything runs in one thread and is measured in processor time. Things that are compared take turns, and of
 each the best of several rounds counts. The cost of the library is what `evaluate` takes beyond a bare loop
@@ -25,9 +26,14 @@ import numpy as np
 from gymnasium import spaces
 
 import gainbias as gb
+from gainbias.evaluation.collection import Collection
+from gainbias.evaluation.sources.logs import log_stream
+from gainbias.evaluation.values.methods import Learning, value_method
+from gainbias.progress import Interruptions
 
-ROUNDS = 4
+ROUNDS, EVENT_ROUNDS = 4, 30
 SHORT, LONG = 65_536, 262_144
+EVENTS = 1_048_576
 MOST_SHARE = 0.20
 FEWEST_PER_SECOND = 1e6
 MOST_GROWTH = 200.0
@@ -134,15 +140,64 @@ def log_rows(transitions: int) -> Iterator[Row]:
             "arrays, 20 numbers as features": lambda: gb.evaluate_log((rows, rewards), features=same),
             "arrays, Fourier basis of 16": lambda: gb.evaluate_log((numbers, rewards), features=grid),
             "Parquet, 20 states": lambda: gb.evaluate_log(path, state="state", num_states=20),
-            "Parquet, 20 states, events": lambda: gb.evaluate_log(
-                path, state="state", num_states=20, duration="x"
-            ),
             "Parquet, matrix of 20 features": lambda: gb.evaluate_log(path, state="state", features=TWENTY),
         }
         for what, seconds in best_times(calls).items():
             speed = transitions / seconds
             found = f"{speed / 1e6:.2f} million transitions a second"
             yield Row(what, found, f">= {FEWEST_PER_SECOND / 1e6:g}", speed >= FEWEST_PER_SECOND)
+
+
+def event_rows() -> Iterator[Row]:
+    """What a row costs to read, of an ordinary log and of events, and what one column more costs alone.
+
+    Columns have names that say nothing, so that an ordinary log is not asked whether its rows have times.
+    """
+    from pyarrow import parquet
+
+    rng, size = np.random.default_rng(0), EVENTS
+    lasted = rng.exponential(size=size)
+    columns = {"state": rng.integers(20, size=size), "reward": rng.random(size), "x": lasted}
+    columns |= {"y": np.cumsum(lasted), "z": rng.random(size)}
+    columns["date"] = (1e9 * columns["y"]).astype("M8[ns]")
+    kinds = {
+        "ordinary": {},
+        "duration=": {"duration": "x"},
+        "time=": {"time": "y"},
+        "time=, dates": {"time": "date"},
+        "duration=, reward_rate=": {"duration": "x", "reward_rate": "z"},
+    }
+    alone = "one column alone"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.parquet"
+        calls: dict[str, Callable[[], float]] = {}
+        for kind, named in kinds.items():
+            log = {name: columns[name] for name in ("state", "reward", *named.values())}
+            file = path.with_stem("-".join(log))
+            write_parquet(file, log)
+            calls[f"arrays, {kind}"] = partial(reading_time, log, **named)
+            calls[f"Parquet, {kind}"] = partial(reading_time, file, state="state", **named)
+        calls[f"arrays, {alone}"] = partial(processor_time, lasted.sum)
+        column = partial(parquet.read_table, file, columns=["x"], use_threads=False)
+        calls[f"Parquet, {alone}"] = partial(processor_time, column)
+        found = [{name: call() for name, call in calls.items()} for _ in range(EVENT_ROUNDS)]
+    best = {name: 1e9 * min(one[name] for one in found) / size for name in calls}
+    for name in sorted(best):
+        share = (
+            ""
+            if alone in name
+            else f", {best[name.split(',')[0] + ', ordinary'] / best[name]:.2f} of its speed"
+        )
+        yield Row(name, f"{best[name]:.1f} ns a row{share}", "", None)
+
+
+def reading_time(log: Any, **named: Any) -> float:
+    """Processor time in which a log of 20 states is read, without what is done once, at the end."""
+    stream = log_stream(log, num_states=20, **named)
+    method = partial(value_method, Learning("auto"), stream.observed, stream.is_timed)
+    with Interruptions() as interruptions:
+        collection = Collection(stream, method, interruptions)
+        return processor_time(partial(collection.reach, None))
 
 
 TWENTY = np.random.default_rng(1).random((20, 20))
@@ -205,7 +260,7 @@ def show(rows: Iterator[Row]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--parts", nargs="+", default=["environments", "logs", "memory"])
+    parser.add_argument("--parts", nargs="+", default=["environments", "logs", "events", "memory"])
     parser.add_argument("--transitions", type=int, default=2_000_000, help="of the logs in memory")
     parser.add_argument(
         "--gigabytes", type=float, default=0.25, help="size of the file of which memory is told"
@@ -218,6 +273,7 @@ def main() -> None:
     parts = {
         "environments": environment_rows,
         "logs": lambda: log_rows(options.transitions),
+        "events": event_rows,
         "memory": lambda: memory_rows(options.gigabytes),
     }
     for part in options.parts:

@@ -238,6 +238,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first run, which decides its seed"
+    )
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, help="write the results into this JSON file")
     parser.add_argument("--only", nargs="+", choices=list(EVENT_PROCESSES), default=list(EVENT_PROCESSES))
@@ -249,7 +252,8 @@ def main() -> None:
     with ProcessPoolExecutor(options.workers) as pool:
         for name in options.only:
             for rows in EVENT_PROCESSES[name].lengths[: options.lengths]:
-                tasks = [(name, rows, number, options.through) for number in range(options.runs)]
+                numbers = range(options.first, options.first + options.runs)
+                tasks = [(name, rows, number, options.through) for number in numbers]
                 found = summary(name, rows, options.through, list(pool.map(one_run, tasks, chunksize=5)))
                 results.append(found)
                 print(

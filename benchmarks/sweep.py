@@ -1,4 +1,4 @@
-"""What a sweep costs beside its work: python -m benchmarks.sweep [--units 20] [--planned 100000].
+"""What a sweep costs beside its work: python -m benchmarks.sweep [--units 20] [--only-killer].
 
 The overhead of an engine is the time of its workers, from the first unit to the last, that was not spent in
 units, after workers have warmed up. Units keep a core busy for two seconds by its own clock.
@@ -10,6 +10,8 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import gainbias as gb
@@ -68,18 +70,31 @@ def planning(folder: Path, count: int) -> None:
     print(f"| {len(units):,} | {planned:.1f} s | {stored:.1f} s | {indexed:.1f} s | {peak()} MB |")
 
 
-def poison() -> None:
+def poison(name: str, engine: Engine, times: int) -> None:
     """Print how long 48 units of 2 s take on 8 workers, without and with one that kills its worker."""
-    with opened("local", 8) as engine:
-        list(execute([Trivial(n, "sleep", takes=1.0) for n in range(100, 108)], engine))  # all have started
-        print("\n| 48 units of 2 s on 8 workers | all units | all but the killer |\n|---|---|---|")
-        for name, bad in (("no killer", -1), ("one kills its worker", 5)):
-            units = [Trivial(n, "kill" if n == bad else "sleep", takes=2.0) for n in range(48)]
-            began, others = time.perf_counter(), 0.0
-            for found in execute(units, engine):
-                if any(not answer.error for answer in found.units):
-                    others = time.perf_counter() - began
-            print(f"| {name} | {time.perf_counter() - began:.1f} s | {others:.1f} s |", flush=True)
+    list(execute([Trivial(n, "sleep", takes=1.0) for n in range(100, 124)], engine))  # all have started
+    for _ in range(times):
+        calm, _ = _seconds(engine, bad=-1)
+        taken, others = _seconds(engine, bad=5)
+        print(f"| {name} | {calm:.1f} s | {taken:.1f} s | {others:.1f} s | {taken / calm:.2f} |", flush=True)
+
+
+def _seconds(engine: Engine, bad: int) -> tuple[float, float]:
+    """Return how long 48 units of 2 s take, and how long until all but the one that kills are done."""
+    units = [Trivial(n, "kill" if n == bad else "sleep", takes=2.0) for n in range(48)]
+    began, others = time.perf_counter(), 0.0
+    for found in execute(units, engine):
+        if any(not answer.error for answer in found.units):
+            others = time.perf_counter() - began
+    return time.perf_counter() - began, others
+
+
+@contextmanager
+def on_cluster(folder: Path, workers: int) -> Iterator[Engine]:
+    """Start a cluster of separate processes on this machine, for a ``with`` block."""
+    paths = os.pathsep.join([os.getcwd(), *sys.path])
+    with cluster(folder, workers, PYTHONPATH=paths) as dask, opened("dask", address=dask.address) as engine:
+        yield engine
 
 
 def peak() -> int:
@@ -90,21 +105,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--units", type=int, default=20)
     parser.add_argument("--planned", type=int, default=100_000)
+    parser.add_argument("--times", type=int, default=3, help="with and without the killer")
+    parser.add_argument("--only-killer", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        print("| units | planned | stored | indexed and checked | peak memory |\n|---|---|---|---|---|")
+        print("| 48 units of 2 s on 8 workers | no killer | one kills its worker | the others | ratio |")
+        print("|---|---|---|---|---|")
+        with opened("local", 8) as engine:
+            poison("local", engine, options.times)
+        with on_cluster(folder, 8) as engine:
+            poison("dask", engine, options.times)
+        if options.only_killer:
+            return
+        print("\n| units | planned | stored | indexed and checked | peak memory |\n|---|---|---|---|---|")
         planning(folder, options.planned)
-        poison()
         print(f"\n| {WORKERS} workers | warm after | overhead of {SECONDS:g}-s units | driver |")
         print("|---|---|---|---|")
         with opened("local", WORKERS) as engine:
             show("local", *measure(engine, folder / "local", options.units))
-        paths = os.pathsep.join([os.getcwd(), *sys.path])
-        with (
-            cluster(folder, WORKERS, PYTHONPATH=paths) as dask,
-            opened("dask", address=dask.address) as engine,
-        ):
+        with on_cluster(folder, WORKERS) as engine:
             show("dask", *measure(engine, folder / "dask", options.units))
 
 

@@ -118,7 +118,7 @@ class TestExitCodes:
     def test_another_kind_of_file(self, tmp_path, capsys):
         path = tmp_path / "array.npy"
         np.save(path, TRANSITIONS)
-        message = f"gainbias: {path} is no .npz file, must be an .npz file with the array `rewards`"
+        message = f"gainbias: {path} is not an .npz file, must be an .npz file with the array `rewards`"
         assert message in self.refused(capsys, "solve", str(path))
 
     @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -262,7 +262,7 @@ class TestOutput:
         import os
         import pty
 
-        command = [sys.executable, "-m", "gainbias.cli", "solve", machine]
+        command = [sys.executable, "-m", "gainbias", "solve", machine]
         environment = {**os.environ, "TERM": "xterm-256color"}
         for name in ("NO_COLOR", "FORCE_COLOR"):
             environment.pop(name, None)

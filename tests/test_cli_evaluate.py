@@ -1,5 +1,6 @@
 """The verbs `evaluate` and `compare`: their answers, their examples and their exit codes."""
 
+import io
 import json
 import re
 import subprocess
@@ -104,7 +105,7 @@ class TestEvaluate:
         ("features", "message"),
         [
             ("tile", "features must be 'auto', 'tiles', 'fourier', 'radial', 'polynomial'"),
-            ("tiles,x", "numbers are expected behind tiles, as in 'tiles,8,4', found 'tiles,x'"),
+            ("tiles,x", "numbers are expected after tiles, as in 'tiles,8,4', found 'tiles,x'"),
             ("fourier,3,3", "FourierBasis has fewer settings than 'fourier,3,3'"),
             ("fourier,0", "order must be a positive integer"),
         ],
@@ -117,7 +118,7 @@ class TestEvaluate:
     def test_columns_are_for_logs_only(self, capsys):
         words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--state", "x"]
         assert cli.main(words) == cli.WRONG_INPUT
-        assert "FrozenLake-v1 is no log: leave out --state" in capsys.readouterr().err
+        assert "FrozenLake-v1 is not a log: leave out --state" in capsys.readouterr().err
 
     def test_looking_more_than_once(self, folder, capsys):
         words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "40000"]
@@ -281,7 +282,7 @@ class TestEvaluate:
                 ["log.csv", "--action", "x", "--policy", "random", "--state", "y", "--reward", "earned"],
                 "for continuous actions pass --features MODULE:NAME, which names gb.ActionFeatures(",
             ),
-            (["FrozenLake-v1", "--policy", "random", "--action", "a"], "is no log: leave out --action"),
+            (["FrozenLake-v1", "--policy", "random", "--action", "a"], "is not a log: leave out --action"),
             (["log.csv", "--column", "x", "--discount", "0.9"], "leave out --discount"),
             (["log.parquet"], "the log has no column state or observation or obs"),
             (["log.parquet", "--policy", "random"], "say which column has the actions, --action ..."),
@@ -305,6 +306,35 @@ class TestSeries:
         shown = capsys.readouterr().out
         for part in ("verdict", "steady", "p20", "p99", "3,000 numbers"):
             assert part in shown
+
+    @pytest.mark.parametrize(
+        ("typed", "words"),
+        [
+            (b"5\n7\n6\n5\n" * 500, []),
+            (b"\xef\xbb\xbfms\n" + b"5\n7\n6\n5\n" * 500, []),
+            (b"at,ms\n" + b"1,5\n2,7\n3,6\n4,5\n" * 500, ["--column", "ms"]),
+        ],
+    )
+    def test_standard_input(self, capsys, monkeypatch, typed, words):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(typed)))
+        answer = answer_of(capsys, "evaluate", "-", *words)
+        assert (answer["mean"], answer["diagnostics"]["num_numbers"]) == (5.75, 2_000)
+
+    def test_standard_input_may_be_a_log(self, capsys, monkeypatch):
+        rows = "".join(f"{state},{2 * state}\n" for state in (0, 1, 0, 2) * 500)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"state,reward\n{rows}".encode())))
+        assert answer_of(capsys, "evaluate", "-")["gain"] == pytest.approx(1.5, abs=0.01)
+
+    @pytest.mark.parametrize(
+        ("typed", "message"),
+        [(b"", "standard input is empty"), (b"5\n6\nseven\n8\n", "row 2: number is the text 'seven'")],
+    )
+    def test_wrong_standard_input_is_named_without_its_file(self, capsys, monkeypatch, typed, message):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(typed)))
+        assert cli.main(["evaluate", "-"]) == cli.WRONG_INPUT
+        said = capsys.readouterr().err
+        assert message in said
+        assert "standard-input.csv" not in said
 
     def test_notes_name_options_as_they_are_typed(self, folder, capsys):
         path = Path("timed.csv")
@@ -474,9 +504,9 @@ class TestCompare:
             ((*ON_LOG, "--algorithm", "lstd"), "compared by the usual method: leave out --algorithm"),
             ((*ON_LOG, "--policy", "random"), "two policies are compared, found 3"),
             ((*ON_LOG[:6], *ON_LOG[8:]), "say which column has the actions, --action ..."),
-            (("compare", "FrozenLake-v1", *ON_LOG[2:]), "FrozenLake-v1 is no log: leave out --state"),
-            (("compare", "FrozenLake-v1", "--time", "t", *ON_LOG[8:]), "is no log: leave out --time"),
-            (("compare", "FrozenLake-v1", "--action", "a", *ON_LOG[8:]), "is no log: leave out --action"),
+            (("compare", "FrozenLake-v1", *ON_LOG[2:]), "FrozenLake-v1 is not a log: leave out --state"),
+            (("compare", "FrozenLake-v1", "--time", "t", *ON_LOG[8:]), "is not a log: leave out --time"),
+            (("compare", "FrozenLake-v1", "--action", "a", *ON_LOG[8:]), "is not a log: leave out --action"),
         ],
     )
     def test_wrong_input_on_a_log(self, folder, capsys, words, message):
@@ -510,6 +540,6 @@ class TestHelp:
 
     @staticmethod
     def shown_by(commands):
-        commands = commands.replace("gainbias ", f"{sys.executable} -m gainbias.cli ")
+        commands = commands.replace("gainbias ", f"{sys.executable} -m gainbias ")
         commands = commands.replace("python -c", f"{sys.executable} -c")
         return subprocess.run(["bash", "-ec", commands], capture_output=True, text=True, check=True).stdout

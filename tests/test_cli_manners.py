@@ -160,7 +160,7 @@ class TestTheWhole:
 
     def test_whoever_reads_may_stop(self):
         """As ``gainbias list tasks | head -1`` does."""
-        command = [sys.executable, "-m", "gainbias.cli", "list", "tasks"]
+        command = [sys.executable, "-m", "gainbias", "list", "tasks"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             process.stdout.close()
             assert process.stderr.read() == b""
@@ -168,13 +168,13 @@ class TestTheWhole:
 
     def test_a_warning_of_python_is_a_line_on_standard_error(self):
         words = ["run", "two-loop", "--steps", "200", "--step-size", "5"]
-        command = [sys.executable, "-m", "gainbias.cli", *words]
+        command = [sys.executable, "-m", "gainbias", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert re.search(r"^gainbias: warning: .*step size", done.stderr, re.MULTILINE)
         assert "Warning" not in done.stderr + done.stdout
 
     def test_compiling_is_announced_once_where_it_happens(self, tmp_path):
-        command = [sys.executable, "-m", "gainbias.cli", "run", "two-loop", "--steps", "200"]
+        command = [sys.executable, "-m", "gainbias", "run", "two-loop", "--steps", "200"]
         fresh = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
         first, second = (
             subprocess.run(command, env=fresh, capture_output=True, text=True, check=True).stderr

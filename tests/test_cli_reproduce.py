@@ -82,7 +82,20 @@ class TestReproduce:
         assert "is not empty and holds no study: choose another folder" in capsys.readouterr().err
 
     def test_what_to_install(self, tmp_path, capsys, monkeypatch):
-        monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "mo_gymnasium" else name)
-        assert cli.main([*self.WORDS, "--output", str(tmp_path / "results")]) == cli.WRONG_INPUT
-        message = "this needs mo_gymnasium: pip install 'gainbias[gym,mo,data,report]'"
-        assert message in capsys.readouterr().err
+        monkeypatch.setattr(
+            extras, "find_spec", lambda name: None if name in ("gymnasium", "mo_gymnasium") else name
+        )
+        words = ["reproduce", "--protocol", "literal", "--output", str(tmp_path / "results"), "--task"]
+        assert cli.main([*words, "deep-sea"]) == cli.WRONG_INPUT
+        assert "this needs gymnasium, mo-gymnasium: pip install 'gainbias[gym,mo]'" in capsys.readouterr().err
+        assert cli.main([*words, "frozen-lake"]) == cli.WRONG_INPUT
+        assert "this needs gymnasium: pip install 'gainbias[gym]'" in capsys.readouterr().err
+        assert not (tmp_path / "results").exists()
+
+    def test_a_task_that_needs_no_environment_asks_for_none(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.setattr(
+            extras, "find_spec", lambda name: None if name in ("gymnasium", "matplotlib") else name
+        )
+        words = ["reproduce", "--protocol", "literal", "--task", "random-walk-50"]
+        assert cli.main([*words, "--output", str(tmp_path / "results")]) == cli.WRONG_INPUT
+        assert "this needs matplotlib: pip install 'gainbias[report]'" in capsys.readouterr().err

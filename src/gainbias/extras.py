@@ -4,24 +4,36 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+EXTRAS = {
+    "distributed": "cluster",
+    "gymnasium": "gym",
+    "matplotlib": "report",
+    "mo_gymnasium": "mo",
+    "pandas": "data",
+    "pyarrow": "data",
+}
+"""The extra that brings each optional module."""
 
-def require(extras: str, *modules: str) -> None:
+
+def require(*modules: str) -> None:
     """Raise an error that says what to install if a module is missing.
 
     Parameters
     ----------
-    extras : str
-        The extras that bring the modules, separated by commas.
     *modules : str
-        Names of modules.
+        Names of modules, which are those of `EXTRAS`.
+
+    Raises
+    ------
+    ImportError
+        With the extras of those that are missing.
 
     Examples
     --------
-    >>> require("data", "json")
-    >>> require("data", "no_such_module")
-    Traceback (most recent call last):
-    ImportError: this needs no_such_module: pip install 'gainbias[data]'
+    >>> require("pandas", "pyarrow")
     """
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
-        raise ImportError(f"this needs {', '.join(missing)}: pip install 'gainbias[{extras}]'")
+        names = ", ".join(module.replace("_", "-") for module in missing)
+        extras = ",".join(dict.fromkeys(EXTRAS[module] for module in missing))
+        raise ImportError(f"this needs {names}: pip install 'gainbias[{extras}]'")

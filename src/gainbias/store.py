@@ -71,9 +71,11 @@ def read_plain(path: Path) -> bytes:
     --------
     >>> read_plain(Path("/dev/zero"))
     Traceback (most recent call last):
-    gainbias.store.DamagedError: /dev/zero is no plain file: remove it
+    gainbias.store.DamagedError: /dev/zero is not a plain file: remove it
     """
     check_plain(path)
+    if not path.exists():  # also where a link leads nowhere, or to itself
+        raise FileNotFoundError(errno.ENOENT, "there is no file", str(path))
     with open(path, "rb") as file:
         content = file.read(MOST_FILE_BYTES + 1)
     if len(content) > MOST_FILE_BYTES:
@@ -82,9 +84,9 @@ def read_plain(path: Path) -> bytes:
 
 
 def check_plain(path: Path) -> None:
-    """Raise DamagedError if there is something of this name, and it is no plain file."""
+    """Raise DamagedError if there is something of this name, and it is not a plain file."""
     if path.exists() and not path.is_file():
-        raise DamagedError(f"{path} is no plain file: remove it")
+        raise DamagedError(f"{path} is not a plain file: remove it")
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -188,7 +190,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     (['note.txt'], 'part one, part two')
     >>> folder.cleanup()
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _check_place(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -202,6 +204,16 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             os.unlink(name)
         raise
     _sync_folder(path.parent)
+
+
+def _check_place(path: Path) -> None:
+    """Make the folder of a file that is to be written; raise ValueError if something is in the way."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"{path.parent} is not a folder: remove what is in its way") from None
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: remove it, or name another file")
 
 
 @dataclass(frozen=True)
@@ -263,7 +275,7 @@ class Log:
 
     def __enter__(self) -> Self:
         if os.path.lexists(self.folder) and not self.folder.is_dir():
-            raise DamagedError(f"{self.folder} is no folder: remove it")
+            raise DamagedError(f"{self.folder} is not a folder: remove it")
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self.folder / "lock")
         return self
@@ -322,7 +334,7 @@ class Log:
         return False
 
     def segments(self) -> list[Path]:
-        """Return the segment files, oldest first; what has no such name or is no plain file is none."""
+        """Return the segment files, oldest first; what has no such name or is not a plain file is none."""
         return [path for path in self._numbered() if path.is_file()]
 
     def foreign(self) -> list[Path]:

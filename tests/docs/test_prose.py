@@ -8,14 +8,14 @@ import pytest
 from tests.docs.test_pages import DOCS, PAGES, ROOT, name_of
 
 TEXTS = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "SECURITY.md", "examples/README.md"))]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
+SOURCES = sorted(path for end in ("py", "html") for path in (ROOT / "src").rglob(f"*.{end}"))
 GENERATED = ("algorithms", "tasks")
 """Folders of pages that are made when the documentation is built."""
 
 ODD = re.compile(
     r"(?i)all there is is"
     r"|\bso many\b(?! (?:\w+ ){0,4}that\b)"  # "so many that" is English
-    r"|speaks? for and against"
+    r"|\bspeaks? (?:for|against)\b"
     r"|\bso long the\b"
     r"|is no praise"
     r"|hits? both alike"
@@ -91,6 +91,7 @@ def test_docstrings_messages_and_comments_read_as_english() -> None:
         ("Return so many\n    numbers.", 1),
         ("There are so many rare events that nothing is known.", 0),
         ("All there is is a stream, and chance hits both alike.", 2),
+        ("What speaks for it, and what\n    speaks against it.", 2),
     ],
 )
 def test_an_odd_phrase_is_found_across_lines(text: str, count: int) -> None:

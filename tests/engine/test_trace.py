@@ -230,7 +230,9 @@ def test_squared_errors_are_their_quadratic_form(trace, kind, norm, space) -> No
 def test_a_norm_without_a_quadratic_form_has_no_exact_curve() -> None:
     problem = problems.dense()
     scale = Scale(gb.ALGORITHMS["td-lambda"], problem, (), np.zeros(problem.num_features))
-    with pytest.raises(ValueError, match="the largest norm is no quadratic form, so there is no exact curve"):
+    with pytest.raises(
+        ValueError, match="the largest norm is not a quadratic form, so there is no exact curve"
+    ):
         scale.form(norm="largest")
 
 

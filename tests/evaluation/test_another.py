@@ -264,6 +264,11 @@ class TestPolicies:
             (lambda state: 1 / 0, "the policy failed: ZeroDivisionError"),
             (lambda state: 0.5, "actions must be integers from 0"),
             (lambda state: [[0.5, 0.5]], "must return an action, or the probability of each action"),
+            ([[0.5, 0.5], [1.0]] * 10, "the policy: an array must have rows of the same length"),
+            (
+                {"new": np.full((20, 3), 1 / 3)},
+                "ask about one policy at a time, or about two with gb.compare_",
+            ),
         ],
     )
     def test_wrong_policies_are_refused(self, policy: Any, message: str):
@@ -318,8 +323,24 @@ class TestBadInput:
         assert "row 300 of the log: the probability of its action is" in found.diagnostics.warnings[0]
 
     def test_actions_that_are_no_integers(self):
-        with pytest.raises(ValueError, match="actions must be integers from 0, in one column"):
+        with pytest.raises(
+            ValueError, match=r"integers from 0, in one column, found 0\.0025.* in row 1: num"
+        ):
             answer(SMALL | {"a": np.linspace(0.0, 1.0, 400)}, "random")
+        lost = np.where(np.arange(400) == 250, np.nan, SMALL["a"])
+        with pytest.raises(ValueError, match=r"\(row 250 of the log: the action is nan"):
+            answer(SMALL | {"a": lost}, "random")
+
+    def test_actions_without_end(self):
+        many = np.where(np.arange(400) == 250, 10**9, SMALL["a"])
+        with pytest.raises(ValueError, match="actions go up to 1,000,000,000, and at most 100,000"):
+            answer(SMALL | {"a": many}, "random")
+
+    def test_no_answer_names_the_row_that_cut_the_log_short(self):
+        made, log = drawn("random", 3_000)
+        log["reward"][40] = np.nan
+        with pytest.raises(ValueError, match=r"no support: .* cut short after .*: row 40 of the log"):
+            answer(log, made.target)
 
     def test_a_behaviour_that_cannot_have_made_the_log(self):
         behaviour = np.array([[1.0, 0.0], [0.5, 0.5]])
@@ -350,6 +371,23 @@ class TestBadInput:
         assert (place.state, place.action, place.visits) == (2, 1, 0.0)
         assert "truncated: 3.3 % of the target's steps" in found.diagnostics.warnings[0]
 
+    def test_what_was_left_out_is_part_of_the_interval(self):
+        """Two actions that are 1 apart, of which one is missing in a third of the states."""
+        rng = np.random.default_rng(0)
+        states = rng.integers(0, 3, 20_000)
+        actions = np.where(states == 2, 0, rng.integers(0, 2, 20_000))
+        log = {"state": states, "a": actions, "reward": 0.01 * rng.normal(size=20_000) + actions}
+        policy = np.array([[0.5, 0.5], [0.5, 0.5], [0.9, 0.1]])
+        found = answer(log, policy)
+        assert found.diagnostics.standard_error == pytest.approx(0.1 / 3, rel=0.1)
+        assert found.target is not None
+        assert found.target.overlap.assumed_share > 0.95
+        assert found.gain_interval[0] < 0.5 * 2 / 3 + 0.1 / 3 < found.gain_interval[1]
+        few = np.array([[0.5, 0.5], [0.5, 0.5], [1.0 - 1e-5, 1e-5]])
+        said = answer(log | {"reward": actions + rng.normal(size=20_000)}, few).diagnostics
+        assert not said.gain_warnings
+        assert any(words.startswith("truncated: 0.00033 %") for words in said.notes)
+
     def test_weak_overlap_is_said(self):
         made, log = drawn("weak-overlap", 10_000)
         found = answer(log, made.target)
@@ -376,6 +414,54 @@ class TestBadInput:
             ValueError, match="for another policy algorithm must be one of 'auto', 'model', 'ratio'"
         ):
             answer(SMALL, "random", algorithm="td-lambda")
+
+
+class TestOverlap:
+    """Overlap is judged by what the interval rests on, not by how many state-actions are rare."""
+
+    def test_memory_counts_in_what_a_log_is_worth(self):
+        made, log = drawn("slow", 40_000)
+        target = answer(log, made.target).target
+        assert target is not None
+        assert target.overlap.effective_sample_size > 30_000
+        assert 0.3 < target.overlap.worth / (made.row_worth * 40_000) < 3.0
+
+    def test_the_policy_of_the_log_is_worth_all_of_it(self):
+        target = answer(SMALL, np.full((2, 2), 0.5)).target
+        assert target is not None
+        assert not target.overlap.is_weak
+        assert target.overlap.worth > 10_000
+        assert target.overlap.assumed_share == 0.0
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("name", "rows", "least", "most"),
+        [
+            ("many-actions", 5_000, 0.0, 0.3),
+            ("near-deterministic", 10_000, 0.0, 0.3),
+            ("near-deterministic", 2_000, 0.9, 1.0),
+            ("weak-overlap", 10_000, 0.9, 1.0),
+        ],
+    )
+    def test_where_it_is_said_to_be_weak(self, name: str, rows: int, least: float, most: float):
+        """In 40 logs; the standard error of a share of .15 is .06."""
+        made = DECISIONS[name]()
+        logs = made.logs(np.random.default_rng(9), rows, 40)
+        flagged = []
+        for number in range(40):
+            try:
+                found = answer(log_of(logs, number), made.target)
+            except ValueError:  # no support
+                flagged.append(True)
+            else:
+                flagged.append(bool(found.diagnostics.gain_warnings))
+        assert least <= np.mean(flagged) <= most
+
+    def test_values_of_rare_state_actions_are_doubted_and_not_the_gain(self):
+        made, log = drawn("many-actions", 5_000, 1)
+        said = answer(log, made.target).diagnostics
+        assert any("seen fewer than 5 times" in words for words in said.warnings)
+        assert not any("seen fewer than 5 times" in words for words in said.gain_warnings)
 
 
 class TestTails:

@@ -12,6 +12,7 @@ import gainbias as gb
 from gainbias.evaluation.another.linear import LinearModel, LinearSums, Rows
 from tests.evaluation.test_another import Log, answer, drawn, log_of
 from tests.oracles.decisions import DECISIONS, Decisions
+from tests.oracles.decisions_late import LEARNT_FROM
 
 ONE_HOT = np.eye(20)
 
@@ -201,6 +202,19 @@ class TestForms:
         with pytest.raises(ValueError, match=r"actions that the log lacks, with probability 0\..*: 2"):
             answer(log, made.target, features=ONE_HOT)
 
+    def test_little_that_never_happened_is_left_out_as_in_tables(self):
+        made, log = drawn("random", 10_000)
+        log = log | {"a": np.where(log["a"] == 2, 0, log["a"])}
+        rare = np.concatenate([made.target[:, :2], np.full((20, 1), 0.03)], axis=1)
+        rare[:, :2] *= 0.97 / rare[:, :2].sum(axis=1, keepdims=True)
+        table, linear, higher = (
+            answer(log | {"reward": log["reward"] + level}, rare, features=features)
+            for level, features in ((0.0, "auto"), (0.0, ONE_HOT), (50.0, ONE_HOT))
+        )
+        assert linear.gain == pytest.approx(table.gain, abs=1e-9)
+        assert higher.gain == pytest.approx(linear.gain + 50.0, abs=1e-6)
+        assert "action 2 in any state" in " ".join(linear.diagnostics.gain_warnings)
+
     def test_a_behaviour_that_cannot_have_made_the_log(self):
         made, log = drawn("random", 1_000)
         behaviour = np.tile([1.0, 0.0, 0.0], (20, 1))
@@ -234,6 +248,52 @@ def test_automatic_features_tell_policies_of_one_number_apart():
     wide = np.array([one.gain_interval[1] - one.gain_interval[0] for one in found])
     assert abs(off.mean()) < 0.015
     assert (np.abs(off) < wide).all()
+
+
+class TestWhatFeaturesCannotExpress:
+    """Richer features find an answer that is far off, and hardly ever one that is not."""
+
+    @staticmethod
+    def found(name: str, rows: int, seed: int, **settings: Any) -> tuple[Any, gb.Estimate]:
+        made = LEARNT_FROM[name]()
+        logs = made.logs(np.random.default_rng(seed), rows, 1)
+        log = {"state": logs.states[0], "a": logs.actions[0], "reward": logs.rewards[0]}
+        return made, gb.evaluate_log(log, action="a", policy=made.chances, **settings)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("name", ["line", "spring"])
+    def test_polynomials_that_are_too_poor(self, name: str):
+        made, found = self.found(name, 20_000, 3, features="polynomial,3")
+        assert not found.gain_interval[0] < made.gain < found.gain_interval[1]
+        assert "the features do not express" in " ".join(found.diagnostics.gain_warnings)
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_polynomials_that_suffice(self, seed: int):
+        _, found = self.found("straight", 5_000, seed)
+        assert found.target is not None
+        assert found.target.disagreement < 2.75
+        assert not found.diagnostics.gain_warnings
+
+    def test_no_unit_of_observations_is_lost(self):
+        made = LEARNT_FROM["straight"]()
+        logs = made.logs(np.random.default_rng(0), 2_000, 1)
+        errors = [
+            gb.evaluate_log(
+                {"state": unit * logs.states[0], "a": logs.actions[0], "reward": logs.rewards[0]},
+                action="a",
+                policy="random",
+            ).target.disagreement
+            for unit in (1.0, 2.0**500)
+        ]
+        assert errors[0] == pytest.approx(errors[1], rel=1e-3)
+
+    def test_many_numbers(self):
+        rng = np.random.default_rng(0)
+        log = {"a": rng.integers(0, 3, 2_000), "reward": rng.normal(size=2_000)}
+        found = gb.evaluate_log(log | {"state": rng.normal(size=(2_000, 30))}, action="a", policy="random")
+        assert found.features.startswith("polynomial,1")
+        with pytest.raises(ValueError, match="500 numbers and 3 actions are too many for features chosen"):
+            gb.evaluate_log(log | {"state": rng.normal(size=(2_000, 500))}, action="a", policy="random")
 
 
 class TestFunctionsOfActions:

@@ -17,6 +17,7 @@ from gainbias import cli
 from gainbias.evaluation.gain.batches import RatioMeans
 from gainbias.evaluation.sources import readers
 from gainbias.evaluation.sources.logs import log_stream
+from gainbias.evaluation.sources.times import RowClock
 from tests.evaluation.test_logs_time import mm1
 
 START = np.datetime64("2024-01-01T00:00:00")
@@ -379,7 +380,7 @@ class TestTrajectories:
         log["terminated"] = [False] * 5 + [True] + [False] * 6
         estimate = gb.evaluate_log(log, time="at")
         assert (
-            "row 5 of the log: it ends an episode (terminated), and the clock starts anew"
+            "row 5 of the log: it ends an episode (terminated), and the clock restarts after it"
             in (estimate.diagnostics.warnings[0])
         )
         assert estimate.gain == pytest.approx(6.0 / 8.0)
@@ -524,12 +525,12 @@ class TestBadInput:
     def test_out_of_order(self):
         log = self.changed(5, 7.5)
         estimate, words, made = warned(log)
-        assert "row 4 of the log: the time of the row behind it is earlier than its own" in words
+        assert "row 4 of the log: the time of the row after it is earlier than its own" in words
         assert "gaps='break'" in words
         assert (made, estimate.diagnostics.duration) == (4, 8.0)
         broken = evaluated(log, gaps="break")
         assert broken.diagnostics.duration == 8.0 + 2.0
-        assert any("gaps in the log, the first behind row 4" in note for note in broken.diagnostics.notes)
+        assert any("gaps in the log, the first after row 4" in note for note in broken.diagnostics.notes)
 
     def test_missing(self):
         for log in (
@@ -549,7 +550,7 @@ class TestBadInput:
             return SMALL | {"at": np.array(texts, dtype=object)}
 
         for wrong in ("soon", True):
-            assert f"row 5 of the log: the time is {wrong!r}, which is no time" in warned(mixed(wrong))[1]
+            assert f"row 5 of the log: the time is {wrong!r}, which is not a time" in warned(mixed(wrong))[1]
         words = warned(mixed(17.5))[1]
         assert "row 5 of the log: the time is 17.5, of another kind than those before it" in words
         with pytest.raises(ValueError, match="column 'at' must have times or durations, found bool"):
@@ -632,12 +633,14 @@ class TestBadInput:
 
     def test_an_end_before_the_last_row(self):
         estimate, words, made = warned(SMALL, end=9.0)
-        assert "row 6 of the log: its time is behind the end that was given" in words
+        assert "row 6 of the log: its time is after the given end" in words
         assert (made, estimate.gain) == (5, pytest.approx(PAID / 8.0 - 4.0 / 8.0))
 
     def test_a_rate_that_is_no_number(self):
         words = warned(SMALL | {"rate": np.where(np.arange(7) == 5, np.nan, SMALL["rate"])})[1]
         assert "row 5 of the log: the reward rate is nan, not a finite number" in words
+        with pytest.raises(ValueError, match="row 0 of the log: the reward rate is 'low', must be numbers"):
+            evaluated(SMALL | {"rate": ["low"] * 7})
 
     def test_a_clock_that_jumps(self):
         log = TRUTH.log(3_000)
@@ -646,6 +649,39 @@ class TestBadInput:
         assert words[0].startswith("row 1000 lasts 1e+06 units of 'at', longer than all other 2,998 rows")
         assert words[0] in evaluated(late).diagnostics.gain_warnings
         assert not any("clock jump" in word for word in evaluated(log).diagnostics.warnings)
+
+    @pytest.mark.parametrize("parts", [[300], [150, 150], [100, 51, 149], [151, 149]])
+    @pytest.mark.parametrize("second", [7, 149, 152, 299])
+    def test_a_row_that_lasts_far_longer_than_any_other(self, second, parts):
+        def said(longest):
+            durations = np.ones(300)
+            durations[[150, second]] = longest, 3.0
+            clock, warnings, begin = RowClock("duration", "dt"), [], 0
+            for count in parts:
+                numbers, _ = clock.read(durations[begin : begin + count])
+                clock.count(numbers, np.ones(count, dtype=bool), begin)
+                begin += count
+            clock.speak([], warnings)
+            return warnings
+
+        assert said(60.0) == [
+            "row 150 lasts 60 units of 'dt', and no other longer than 3 units of 'dt': did the clock jump?"
+        ]
+        assert said(59.0) == []
+        assert said(302.0)[0].startswith("row 150 lasts 302 units of 'dt', longer than all other 299 rows")
+
+    def test_why_it_was_cut_short_is_said_where_there_is_no_answer(self):
+        log = {"reward": np.ones(8), "at": [1.0] * 6 + [np.nan, 2.0]}
+        with pytest.raises(
+            ValueError, match=r"add up to 0; cut short .* row 6 of the log: the time is missing"
+        ):
+            gb.evaluate_log(log, time="at")
+
+    @pytest.mark.parametrize("name", ["episode", "episode_id", "trajectory", "trajectory_id"])
+    def test_trajectories_are_told_apart_by_usual_names(self, name):
+        log = {"at": [0.0, 1.0, 3.0, 0.0, 2.0, 5.0], "reward": [1.0, 2.0, 90.0, 3.0, 4.0, 90.0]}
+        estimate = gb.evaluate_log(log | {name: [1, 1, 1, 2, 2, 2]}, time="at")
+        assert estimate.gain == pytest.approx((1.0 + 2.0 + 3.0 + 4.0) / (3.0 + 5.0))
 
     def test_a_dataset_of_minari(self):
         with pytest.raises(ValueError, match="a Minari dataset has no column of times"):
@@ -666,7 +702,7 @@ class TestBadInput:
         assert (
             cli.main(["evaluate", "FrozenLake-v1", "--policy", "random", "--time", "at"]) == cli.WRONG_INPUT
         )
-        assert "is no log: leave out --time" in capsys.readouterr().err
+        assert "is not a log: leave out --time" in capsys.readouterr().err
 
 
 class TestSeries:

@@ -109,7 +109,7 @@ class TestWrongFiles:
         with pytest.raises(ValueError, match="no estimate of gainbias"):
             gb.load_estimate(tmp_path / "other.npz")
         (tmp_path / "other.npz").write_text("gain: 3")
-        with pytest.raises(ValueError, match=r"no estimate of gainbias: it is no archive$"):
+        with pytest.raises(ValueError, match=r"no estimate of gainbias: it is not an archive$"):
             gb.load_estimate(tmp_path / "other.npz")
         with pytest.raises(ValueError, match="there is no file"):
             gb.load_estimate(tmp_path / "none.npz")
@@ -119,8 +119,8 @@ class TestWrongFiles:
         [
             ({"version": 9}, "has version 9, this gainbias reads version 2: update gainbias"),
             ({"gain": 7.0}, "checksum"),
-            ({"version": "x"}, "its head is not whole"),
-            ({"version": None}, "its head is not whole"),
+            ({"version": "x"}, "its header is incomplete"),
+            ({"version": None}, "its header is incomplete"),
         ],
     )
     def test_a_newer_or_a_changed_one(self, stored, tmp_path, change, message):

@@ -9,7 +9,14 @@ from scipy import signal, stats
 
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death, covers, stopped, study
-from gainbias.evaluation.gain.batches import CAPACITY, BatchMeans, BatchSums
+from gainbias.evaluation.gain.batches import (
+    CAPACITY,
+    BatchMeans,
+    BatchSums,
+    RatioMeans,
+    fill_pairs,
+    fill_pairs_one_by_one,
+)
 from gainbias.evaluation.gain.interval import _transient_in_words, estimate_gain
 from gainbias.evaluation.gain.spectrum import autocorrelation_time
 from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES
@@ -112,6 +119,93 @@ class TestBatches:
         with pytest.raises(ValueError, match="at least 1, found 0"):
             BatchMeans(0)
         assert rewards.steps == 5
+
+
+def two_series(rng, chains, length):
+    """Numbers and durations, with zeros of both signs."""
+    tops, bottoms = rng.normal(size=(chains, length)), rng.exponential(size=(chains, length))
+    tops[:, rng.integers(0, length, length // 2)] = -0.0
+    bottoms[:, rng.integers(0, length, length // 4)] = 0.0
+    return tops, bottoms
+
+
+def bytes_of(means):
+    """All that is kept of two series."""
+    sums = means.tops.sums, means.bottoms.sums, means._products
+    arrays = [array for part in sums for array in (part.complete, part.rest)]
+    heads = means.tops.head, means.bottoms.head
+    return [array.tobytes() for array in (*arrays, *heads)], [(part.size, part.steps) for part in sums]
+
+
+class TestBatchesOfTwoSeries:
+    @pytest.mark.kernels
+    @pytest.mark.parametrize(("chains", "begun"), [(1, 0), (1, 3), (3, 1), (40, 0)])
+    def test_one_pass_gives_the_bits_of_five(self, chains, begun):
+        rng = np.random.default_rng(begun)
+        tops, bottoms = two_series(rng, chains, 70)
+        origins = rng.normal(size=(2, chains)) * [[0.0], [1.0]]
+        before, made = 7.0 if begun else 0.0, []
+        for fill in (fill_pairs, getattr(fill_pairs, "py_func", fill_pairs), fill_pairs_one_by_one):
+            kept = []
+            for shape in ((2, chains), (2, chains), (chains,)):
+                kept += [np.full((*shape, 30), 7.0), np.full(shape, before)]
+            fill(tops, bottoms, *origins, *kept, 5, begun, 4)
+            made.append([array.tobytes() for array in kept])
+        assert made[0] == made[1] == made[2]
+        x, y = tops - origins[0][:, None], bottoms - origins[1][:, None]
+        for sums, rest, found in zip(kept[::2], kept[1::2], ([x, x * x], [y, y * y], x * y), strict=True):
+            given = np.concatenate([np.zeros((*rest.shape, begun)), np.asarray(found)], axis=-1)
+            given[..., 0] += before
+            count = given.shape[-1] // 4
+            whole = given[..., : 4 * count].reshape(*rest.shape, count, 4).sum(axis=-1)
+            np.testing.assert_allclose(sums[..., 5 : 5 + count], whole, rtol=1e-12, atol=1e-13)
+            np.testing.assert_allclose(rest, given[..., 4 * count :].sum(axis=-1), rtol=1e-12, atol=1e-13)
+            assert (sums[..., :5] == 7.0).all()
+            assert (sums[..., 5 + count :] == 7.0).all()
+
+    @pytest.mark.parametrize("chains", [1, 8])
+    def test_how_both_are_cut_changes_no_bit(self, chains):
+        rng = np.random.default_rng(chains)
+        tops, bottoms = two_series(rng, chains, 50_000)
+        pieces = RatioMeans(chains)
+        for piece in cut_at_random(rng, 50_000):
+            pieces.add(tops[:, piece], bottoms[:, piece])
+        assert bytes_of(pieces) == bytes_of(RatioMeans.of(tops, bottoms))
+        assert pieces.steps == 50_000
+
+    def test_each_is_kept_as_if_it_were_alone(self):
+        tops, bottoms = two_series(np.random.default_rng(0), 2, 20_000)
+        means = RatioMeans.of(tops, bottoms)
+        for part, alone in ((means.tops, BatchMeans.of(tops)), (means.bottoms, BatchMeans.of(bottoms))):
+            assert part.sums.complete.tobytes() == alone.sums.complete.tobytes()
+            assert part.sums.rest.tobytes() == alone.sums.rest.tobytes()
+            assert part.head.tobytes() == alone.head.tobytes()
+            assert (part.largest, part.steps) == (alone.largest, alone.steps)
+
+    def test_the_kind_of_the_arrays_does_not_matter(self):
+        rng = np.random.default_rng(0)
+        tops, bottoms = rng.integers(-3, 4, (2, 9_000)), rng.random((2, 9_000)) < 0.5
+        expected = bytes_of(RatioMeans.of(tops.astype(float), bottoms.astype(float)))
+        locked = tops.astype(float)
+        locked.flags.writeable = False
+        for one in (
+            tops,
+            tops.astype(np.int8),
+            np.asfortranarray(tops),
+            np.repeat(tops, 2, axis=1)[:, ::2],
+            locked,
+        ):
+            assert bytes_of(RatioMeans.of(one, bottoms)) == expected
+
+    def test_nothing_is_added_if_one_of_both_is_wrong(self):
+        tops, bottoms = two_series(np.random.default_rng(0), 1, 100)
+        means = RatioMeans()
+        means.add(tops[:, :40], bottoms[:, :40])
+        with pytest.raises(ValueError, match="must be finite, found nan in chain 0 at step 41"):
+            means.add([1.0, 1.0], [1.0, np.nan])
+        means.add([], [])
+        means.add(tops[:, 40:], bottoms[:, 40:])
+        assert bytes_of(means) == bytes_of(RatioMeans.of(tops, bottoms))
 
 
 class TestDiagnostics:

@@ -173,7 +173,7 @@ class TestAutomaticSteps:
     def test_steps_are_halved_if_weights_diverge(self, problems, monkeypatch):
         monkeypatch.setattr("gainbias.evaluation.values.learner.LEVEL", 64.0)
         learner = learned("single-chain", problems["dense"], steps=8192)
-        assert "begun anew with half the step sizes" in learner.notes[0]
+        assert "started again with half the step sizes" in learner.notes[0]
         found = learner.values()
         target = centred(problems["dense"])
         error = problems["dense"].stationary_norm(found.values(dense_rows(problems["dense"])) - target)

@@ -191,8 +191,8 @@ class TestBreaks:
     @pytest.mark.parametrize(
         ("columns", "words"),
         [
-            ({"next": [1, 3, 9, 1, 2, 2]}, "its next state is 2, the row behind it is at 4"),
-            ({"step": [0, 1, 2, 0, 1, 3]}, "its step is 1, the row behind it has 3"),
+            ({"next": [1, 3, 9, 1, 2, 2]}, "its next state is 2, the row after it is at 4"),
+            ({"step": [0, 1, 2, 0, 1, 3]}, "its step is 1, the row after it has 3"),
         ],
     )
     def test_gaps(self, size, columns, words):
@@ -201,7 +201,7 @@ class TestBreaks:
         stream = log_stream(changed(**columns), batch_size=size, gaps="break")
         found = moves(stream)
         assert [move[3] for move in found] == [0] * 6 + [1]
-        assert "the first behind row 4" in stream.notes[0]
+        assert "the first after row 4" in stream.notes[0]
 
     def test_shuffled(self):
         rng = np.random.default_rng(0)
@@ -411,7 +411,7 @@ class TestOddLogs:
         content[place + 100 : place + 1_100] = b"\xff" * 1_000
         path.write_bytes(content)
         estimate = gb.evaluate_log(path)
-        assert "row 65536, or one behind it, cannot be read" in estimate.diagnostics.warnings[0]
+        assert "row 65536, or one after it, cannot be read" in estimate.diagnostics.warnings[0]
         assert estimate.diagnostics.num_transitions == 65_535
 
     def test_a_column_that_may_mark_ends(self):

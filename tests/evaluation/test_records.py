@@ -311,7 +311,7 @@ class TestRequests:
 
     @pytest.mark.parametrize(
         ("text", "message"),
-        [("", "is empty"), ('{"ttfts": [0.1', "is no JSON that can be read"), ("exec()", "is no JSON")],
+        [("", "is empty"), ('{"ttfts": [0.1', "is not JSON that can be read"), ("exec()", "is not JSON")],
     )
     def test_what_is_no_json_is_named(self, tmp_path, text, message):
         (tmp_path / "result.json").write_text(text)

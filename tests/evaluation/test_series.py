@@ -429,13 +429,13 @@ class TestWrongInput:
             ("one.csv", "ms\n3\n", "at least 4 numbers, found 1"),
             ("decimal.csv", 'ms\n"1,5"\n2\n', "row 0: ms is the text '1,5', not a number"),
             ("empty.jsonl", "\n", "is empty"),
-            ("list.jsonl", "[1, 2]\n", "row 0 is no object"),
+            ("list.jsonl", "[1, 2]\n", "row 0 is not an object"),
             ("other.csv", "s\n1\n2\n", "there is no column 'ms'"),
             ("bare.csv", "1.5\n2\n3\n", "the first line of the file is '1.5', and a name is needed there"),
             (
                 "semicolon.csv",
                 "ms;k\n1;2\n",
-                "head of the file is 'ms;k': columns must be separated by commas",
+                "header of the file is 'ms;k': columns must be separated by commas",
             ),
         ],
     )
@@ -460,7 +460,7 @@ class TestWrongInput:
         (tmp_path / "x.jsonl").write_text('{"x": 1}\n{"x": 2}\n' * 20 + '{"x": \n{"x": 2}\n')
         found = gb.evaluate_series(tmp_path / "x.jsonl")
         assert found.diagnostics.num_numbers == 40
-        assert "row 40 is no JSON" in found.diagnostics.warnings[0]
+        assert "row 40 is not JSON" in found.diagnostics.warnings[0]
 
     def test_a_group_of_one(self):
         found = gb.evaluate_series(

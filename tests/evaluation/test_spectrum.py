@@ -417,7 +417,7 @@ class TestVerdict:
     def test_a_series_without_a_slow_part_is_not_asked_for_one(self):
         cycle = np.tile([0.0, 1.0], (2, 400)) + np.array([[0.0], [5.0]])
         assert judge(cycle, None, 1, 0) == [
-            Verdict("steady", True, "steady: nothing speaks against the interval")
+            Verdict("steady", True, "steady: no reason to doubt the interval")
         ]
 
     def test_fewest_events_are_a_limit(self):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -182,7 +183,7 @@ class TestWrongFiles:
         path = stored(long, tmp_path, kind)
         path.write_bytes(path.read_bytes()[:-20_000])
         found = gb.evaluate_log(path)
-        assert "or one behind it, cannot be read" in found.diagnostics.warnings[0]
+        assert "or one after it, cannot be read" in found.diagnostics.warnings[0]
         assert 1_000 < found.diagnostics.num_transitions < 20_000
 
     def test_something_else(self, tmp_path):
@@ -195,7 +196,7 @@ class TestWrongFiles:
             ("x.csv", "cannot be read|not a CSV file|must be numbers"),
             ("x.csv.gz", "x.csv.gz is not a CSV file that can be read"),
             ("x.jsonl.gz", "x.jsonl.gz cannot be read"),
-            ("x.jsonl", "row 0 is no JSON"),
+            ("x.jsonl", "row 0 is not JSON"),
             ("y.jsonl.gz", "is empty"),
         ):
             with pytest.raises(ValueError, match=message):
@@ -206,7 +207,7 @@ class TestWrongFiles:
             monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 2**8)
         lines = [json.dumps({"state": k % 2, "reward": 1.0}) for k in range(40)]
         (tmp_path / "x.jsonl").write_text("\n".join([*lines, "[1, 2]", *lines]))
-        with pytest.raises(BrokenStream, match="row 40 is no object with named columns"):
+        with pytest.raises(BrokenStream, match="row 40 is not an object with named columns"):
             list(table_of(tmp_path / "x.jsonl", 100).chunks({"reward": "reward"}))
         assert gb.evaluate_log(tmp_path / "x.jsonl").diagnostics.num_transitions == 39
 
@@ -252,9 +253,26 @@ class TestFolders:
         assert found.diagnostics.num_transitions == 7 * 250 - 1
         assert "part-7.parquet has no column 'reward'" in found.diagnostics.warnings[0]
 
+    @pytest.mark.parametrize("zoned", ["part-7", "the others"])
+    def test_times_with_a_zone_beside_others_without(self, frame, tmp_path, zoned):
+        path = stored(frame, tmp_path, "folder")
+        for file in path.glob("part-*.parquet"):
+            part = pandas.read_parquet(file)
+            at = pandas.date_range(
+                f"2024-01-{1 + int(file.stem[5:]):02}", periods=len(part), freq="min", unit="us"
+            )
+            has_zone = (file.stem == "part-7") == (zoned == "part-7")
+            part.assign(at=at.tz_localize("Europe/Paris") if has_zone else at).to_parquet(file)
+        found = gb.evaluate_log(path, time="at")
+        assert found.diagnostics.num_transitions == 7 * 250 - 1
+        words = "a time zone, and none" if zoned == "part-7" else "no time zone, and one"
+        expected = rf"row 1750, .* column 'at' of .*part-7.parquet has {words} in .*part-0.parquet"
+        assert re.search(expected, found.diagnostics.warnings[0])
+        assert gb.evaluate_log(path).diagnostics.num_transitions == 3_000 - 1  # nobody asks for the column
+
     def test_a_damaged_file_is_named_by_its_row(self, frame, tmp_path):
         path = stored(frame, tmp_path, "folder")
         (path / "part-7.parquet").write_bytes(b"PAR1 and nothing else")
         found = gb.evaluate_log(path)
         assert found.diagnostics.num_transitions == 7 * 250 - 1
-        assert "row 1750, or one behind it, cannot be read" in found.diagnostics.warnings[0]
+        assert "row 1750, or one after it, cannot be read" in found.diagnostics.warnings[0]

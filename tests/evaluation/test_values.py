@@ -17,6 +17,8 @@ from gainbias.evaluation.values.sums import (
     SparseValueSums,
     TabularValueSums,
     ValueSums,
+    add_steps,
+    add_steps_at_once,
 )
 
 
@@ -233,6 +235,40 @@ class TestSparse:
         assert table.weights == pytest.approx(densely.weights, abs=1e-9)
         assert table.intervals(rows) == pytest.approx(densely.intervals(rows.toarray()), abs=1e-7)
         assert table.observations(rows) == pytest.approx(densely.observations(rows.toarray()), rel=1e-6)
+
+    @pytest.mark.parametrize("is_timed", [False, True])
+    def test_a_table_of_few_states_is_that_of_many(self, is_timed, monkeypatch):
+        rng = np.random.default_rng(0)
+        here, after = rng.integers(0, 7, (2, 9_000))
+        rewards, lasted = rng.normal(size=9_000), rng.gamma(2.0, size=9_000)
+        made = []
+        for few in (128, 0):
+            monkeypatch.setattr(sums, "FEW_SUMMED_STATES", few)
+            table = TabularValueSums(7)
+            for part in np.array_split(np.arange(9_000), 5):
+                table.add(here[part], rewards[part], after[part], lasted[part] if is_timed else None)
+            moments, squares = table.totals(0)
+            matrix = moments.matrix if few else moments.matrix.toarray()
+            made.append([np.asarray(part).tobytes() for part in (matrix, *moments[1:], squares)])
+        assert made[0] == made[1]
+        assert moments.duration == pytest.approx(lasted.sum() if is_timed else 9_000)
+
+    @pytest.mark.kernels
+    @pytest.mark.parametrize("is_timed", [False, True])
+    def test_steps_are_added_one_by_one_and_at_once(self, is_timed):
+        rng = np.random.default_rng(1)
+        here, after = rng.integers(0, 4, (2, 200))
+        rewards, lasted = rng.normal(size=200), rng.gamma(2.0, size=200 if is_timed else 0)
+        rewards[rng.random(200) < 0.5] = -0.0
+        made = []
+        for add in (add_steps, getattr(add_steps, "py_func", add_steps), add_steps_at_once):
+            tables = np.zeros((5, 5)), np.zeros(5), np.zeros(5)
+            add(here, after, rewards, lasted, *tables)
+            made.append([table.tobytes() for table in tables])
+        assert made[0] == made[1] == made[2]
+        assert tables[0][2, 3] == np.count_nonzero((here == 2) & (after == 3))
+        assert tables[1][2] == pytest.approx(rewards[here == 2].sum())
+        assert tables[2][2] == pytest.approx(lasted[here == 2].sum() if is_timed else 0.0)
 
     def test_many_features_are_solved_the_other_way(self, walk, monkeypatch):
         run = only_run(walk, 5000)

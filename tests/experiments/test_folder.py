@@ -26,7 +26,7 @@ COMMAND = (
 def start(folder: Path) -> subprocess.Popen[str]:
     """Run the small study in processes of their own, which obey Ctrl-C even if those of the tests do not."""
     return subprocess.Popen(
-        [sys.executable, "-m", "gainbias.cli", *COMMAND.split(), "--output", str(folder)],
+        [sys.executable, "-m", "gainbias", *COMMAND.split(), "--output", str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

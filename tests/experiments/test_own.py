@@ -310,11 +310,11 @@ class TestProblems:
         [path] = (results.folder / PROBLEMS).iterdir()
         other = as_own_problem(gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0]))
         path.write_bytes(other.archive)
-        with pytest.raises(ValueError, match="is not what was written: write it again with --resume"):
-            verify(results.folder, 1, workers=1)
+        [words] = verify(results.folder, 1, workers=1).damaged
+        assert "is not what was written: write it again with --resume" in words
         path.unlink()
-        with pytest.raises(ValueError, match="is missing: write it again with --resume"):
-            verify(results.folder, 1, workers=1)
+        [words] = verify(results.folder, 1, workers=1).damaged
+        assert "is missing: write it again with --resume" in words
         gb.sweep(self.STUDY, results.folder, workers=1, resume=True)
         assert verify(results.folder, 1, workers=1).passed
 
@@ -325,7 +325,7 @@ class TestProblems:
         path.write_bytes(b"PK no archive")
         found = verify(results.folder, 4, workers=1)
         assert (found.checked, found.identical, found.passed) == (2, 2, False)
-        assert found.damaged == [f"{path} is no .npz file"]
+        assert found.damaged == [f"{path} is not an .npz file"]
         gb.sweep(study, results.folder, workers=1, resume=True)
         assert verify(results.folder, 4, workers=1).passed
 
@@ -342,8 +342,8 @@ class TestProblems:
         results = gb.sweep(self.STUDY, tmp_path / "results", workers=1)
         [path] = (results.folder / PROBLEMS).iterdir()
         shutil.copy(tmp_path / "bomb.npz", path)
-        with pytest.raises(ValueError, match="allow_pickle=False"):
-            verify(results.folder, 1, workers=1)
+        [words] = verify(results.folder, 1, workers=1).damaged
+        assert "allow_pickle=False" in words
         assert not mark.exists()
 
     @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ class TestProblems:
 
     def test_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "chain.npz")
-        with pytest.raises(ValueError, match="is no plain file"):
+        with pytest.raises(ValueError, match="is not a plain file"):
             gb.Study(**COMMON, algorithms=["lstd"], tasks=[{"npz": str(tmp_path / "chain.npz")}])
 
     @pytest.mark.parametrize(
@@ -427,6 +427,7 @@ def test_results_of_version_0_1_are_known_and_named(tmp_path: Path) -> None:
     del note["codes"]
     (old.folder / "study.json").write_text(json.dumps({**note, "code": "0.1.0+abc"}))
     manifest = json.loads((old.folder / "manifest.json").read_text())
+    del manifest["checksum"]
     (old.folder / "manifest.json").write_text(json.dumps({**manifest, "code": "0.1.0+abc"}))
     records = results.log.records()
     with old.log as log:

@@ -1,6 +1,7 @@
 """Engines: units that kill their workers, workers with other sources, clusters that are lost, Ctrl-C."""
 
 import contextlib
+import multiprocessing
 import os
 import re
 import shutil
@@ -22,7 +23,13 @@ from gainbias.experiments.engines import Here, RefusedError, Roster, check_choic
 from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import execute
-from gainbias.experiments.units import UnitLimits, WrongEnvironmentError, answer_of, unpacked
+from gainbias.experiments.units import (
+    UnitLimits,
+    WrongEnvironmentError,
+    answer_of,
+    answers_together,
+    unpacked,
+)
 from tests.experiments.cluster import children, cluster, kill
 from tests.experiments.trivial import Trivial
 
@@ -35,6 +42,27 @@ def answers(units, engine) -> dict[str, str]:
     found = [answer for finished in execute(units, engine) for answer in finished.units]
     assert len(found) == len({answer.id for answer in found})
     return {labels[answer.id]: answer.error for answer in found}
+
+
+def test_a_bad_unit_costs_no_other_whose_lanes_run_with_its_own() -> None:
+    units = [Trivial(number, "raise" if number == 2 else "nothing") for number in range(4)]
+    found = answers_together(units, "gpu")
+    assert [answer.id for answer in found] == [unit.id for unit in units]
+    assert [bool(answer.error) for answer in found] == [False, False, True, False]
+    assert "number 2 is too large" in found[2].error
+    assert unpacked(found[3].payload)["runs"]["number"].to_pylist() == [3]
+
+
+def test_a_worker_whose_driver_was_killed_ends_without_a_word() -> None:
+    own, other = multiprocessing.Pipe()
+    serve = f"from gainbias.experiments.workers import serve; serve({other.fileno()})"
+    command = [sys.executable, "-c", serve]
+    with subprocess.Popen(command, pass_fds=[other.fileno()], stderr=subprocess.PIPE, text=True) as worker:
+        assert own.recv() == "ready"
+        own.send((os.close, (other.fileno(),)))  # so that the answer cannot be sent
+        assert own.recv()
+        assert worker.communicate(timeout=60)[1] == ""
+    assert worker.returncode == 1
 
 
 class TestBatches:

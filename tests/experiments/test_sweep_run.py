@@ -5,6 +5,8 @@ import json
 import os
 import random
 import shutil
+import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,6 +104,9 @@ class TestTable:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
         with opened("local", 1) as engine:
             assert isinstance(engine, Here)
+        monkeypatch.setattr("os.cpu_count", lambda: 1)
+        with opened("local") as engine:  # nobody asked for a process that a unit may take with it
+            assert isinstance(engine, Local)
 
 
 class TestResume:
@@ -236,7 +241,10 @@ class TestFailures:
             results = gb.sweep(STUDY, tmp_path / "results", workers=1)
             failures = results.manifest["failures"]
             assert len(failures) == 4
-            assert failures[0]["what"] == "double-chain on garnet, instance 0, seed 0"
+            assert (
+                failures[0]["what"]
+                == "double-chain on garnet (num_features=4, num_states=10), instance 0, seed 0"
+            )
             assert failures[0]["error"].startswith("ArithmeticError: no luck today (test_sweep_run.py, line ")
             assert set(results.to_frame().algorithm) == {"lstd", "td-lambda", "double-chain"}
             assert status(results.folder).failed == 4
@@ -246,6 +254,11 @@ class TestFailures:
         again = gb.sweep(STUDY, results.folder, workers=1, resume=True)
         assert (again.manifest["failures"], again.manifest["reused"]) == ([], 14)
         assert status(results.folder).failed == 0
+
+    def test_a_unit_that_ends_python_is_one_that_failed(self, tmp_path: Path, monkeypatch) -> None:
+        monkeypatch.setattr(Cell, "compute", lambda _: sys.exit(7))
+        [failure, *_] = gb.sweep(STUDY, tmp_path / "results", workers=1).manifest["failures"]
+        assert failure["error"].startswith("SystemExit: 7 (test_sweep_run.py, line ")
 
     def test_a_damaged_unit_that_fails_when_it_is_computed_again(
         self, results, tmp_path, monkeypatch
@@ -374,7 +387,7 @@ class TestEstimate:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"tasks": [{"id": "garnet", "num_states": -3}]}, "lstd on garnet, .* cannot be run: num_states"),
+            ({"tasks": [{"id": "garnet", "num_states": -3}]}, "lstd on garnet .* cannot be run: num_states"),
             (
                 {"algorithms": ["adaptive-td"]},
                 "adaptive-td on boyan-chain, .* cannot be run: adaptive-td exists",
@@ -416,6 +429,18 @@ class TestCommandLine:
         assert "already holds a study" in capsys.readouterr().err
         assert cli.main([*run, "--resume"]) == cli.DONE
         assert "2, of which 2 had been stored before" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        "when", ["gainbias.experiments.sweep._try_settings", "gainbias.report.sweep.Summary"]
+    )
+    def test_sigterm_before_and_after_the_units_is_as_ctrl_c(
+        self, file: Path, tmp_path, capsys, monkeypatch, when: str
+    ) -> None:
+        monkeypatch.setattr(when, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        run = ["sweep", str(file), "--output", str(tmp_path / "results"), "--workers", "1", "--overwrite"]
+        assert cli.main(run) == cli.FAILED
+        assert "interrupted; what was finished is kept in" in capsys.readouterr().err
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
     def test_failures_have_an_exit_code_and_a_summary(
         self, file: Path, tmp_path, capsys, monkeypatch

@@ -80,7 +80,7 @@ def test_workers_as_an_array_of_jobs(queue: Slurm, undisturbed: bytes, tmp_path:
         "--nworkers 16": "--nworkers 1",
         "dask scheduler": f"{sys.executable} -m distributed.cli.dask_scheduler --no-dashboard",
         "dask worker": f"{sys.executable} -m distributed.cli.dask_worker --no-dashboard",
-        "gainbias sweep": f"{sys.executable} -m gainbias.cli sweep",
+        "gainbias sweep": f"{sys.executable} -m gainbias sweep",
         "$(hostname)": "127.0.0.1",
     }
     words = changed(dict(NAMED)["in a shell"], changes)

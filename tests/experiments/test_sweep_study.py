@@ -209,6 +209,17 @@ def test_a_wrong_description_is_refused_at_its_key(change, message) -> None:
         gb.Study.from_dict({**PLAIN, **change})
 
 
+def test_units_of_other_settings_have_other_labels() -> None:
+    chosen = {"tasks": [{"id": "garnet", "num_states": [10, 20]}], "algorithms": ["lstd"], "num_steps": 9}
+    labels = [cell.label for cell in gb.Study(**chosen).cells(first_only=True)]
+    assert labels == [f"lstd on garnet (num_states={n}), instance 0, seed 0" for n in (10, 20)]
+
+
+def test_a_grid_of_too_many_points_is_refused_before_it_fills_the_memory() -> None:
+    with pytest.raises(ValueError, match=r"step_size\.log: the number of points must be .* at most 100000"):
+        gb.Study(tasks=["garnet"], algorithms=["td-lambda"], num_steps=9, step_size={"log": [0.1, 1, 10**11]})
+
+
 def test_arrays_are_lists_and_infinity_is_kept() -> None:
     settings = {"id": "garnet", "num_states": np.array([10, 12])}
     method = {"id": "discounted-td", "params": {"radius": [1.0, math.inf]}}

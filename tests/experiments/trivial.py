@@ -39,6 +39,12 @@ class Trivial:
     def label(self) -> str:
         return f"number {self.number}"
 
+    companions = "all"
+
+    def compute_together(self, units, device):
+        """Compute units one after the other, as those whose lanes run together."""
+        yield from (unit.compute() for unit in units)
+
     def compute(self) -> dict[str, dict[str, list[int]]]:
         if self.does == "raise":
             raise ArithmeticError(f"number {self.number} is too large")

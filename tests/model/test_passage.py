@@ -257,7 +257,9 @@ class TestTargets:
 
     def test_numbers_that_are_labels_are_labels(self):
         assert gb.hitting_times(self.NUMBERED, 1).targets.tolist() == [False, False, True]
-        with pytest.raises(ValueError, match="targets holds 2, which is no label of a state: the labels"):
+        with pytest.raises(
+            ValueError, match="targets holds 2, which is not the label of a state: the labels"
+        ):
             gb.hitting_times(self.NUMBERED, 2)
 
     @pytest.mark.parametrize(
@@ -284,7 +286,9 @@ class TestTargets:
                 function(self.PLAIN, targets)
 
     def test_a_label_that_does_not_exist(self):
-        with pytest.raises(ValueError, match="targets holds 'z', which is no label of a state: the labels"):
+        with pytest.raises(
+            ValueError, match="targets holds 'z', which is not the label of a state: the labels"
+        ):
             gb.hitting_times(self.LABELLED, ["z"])
 
     def test_something_else_than_a_process(self):

@@ -26,6 +26,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Random = np.random.Generator
 
+LEAST_WORTH, MOST_UNSEEN = 100.0, 0.01
+"""A log has good overlap if it is worth so many independent steps of the target, and lacks so few of them."""
+
 
 class Logs(NamedTuple):
     """Several logs of equal length: arrays (runs, length). A step leads to the state of the next column."""
@@ -134,6 +137,32 @@ class Decisions:
     def ratio(self) -> Floats:
         """Share of steps at each state and action under the target, over that in the log, (n, A)."""
         return self.target_law[:, None] * self.target / (self.behaviour_law[:, None] * self.behaviour)
+
+    @cached_property
+    def row_worth(self) -> float:
+        """Independent steps of the target that a row of a long log is worth.
+
+        One over the long-run variance of the ratio along the log: its size and its memory count.
+        """
+        n, a = self.rewards.shape
+        shares = (self.behaviour_law[:, None] * self.behaviour).ravel()
+        moves = np.einsum("sat,tb->satb", self.kernel, self.behaviour).reshape(n * a, n * a)
+        apart = self.ratio.ravel() - 1.0
+        summed = np.linalg.solve(np.eye(n * a) - moves + shares, apart)  # over all later steps
+        return float(1.0 / (shares @ ((2.0 * summed - apart) * apart)))
+
+    def unseen(self, length: int) -> float:
+        """Share of the target's steps at state-actions that a log of this length is expected to lack."""
+        visits = length * self.behaviour_law[:, None] * self.behaviour
+        return float((self.target_law[:, None] * self.target * np.exp(-visits)).sum())
+
+    def has_good_overlap(self, length: int) -> bool:
+        """Whether a log of this length should mostly be answered without a warning.
+
+        It must be worth `LEAST_WORTH` independent steps of the target, and lack at most `MOST_UNSEEN` of
+        them.
+        """
+        return length * self.row_worth >= LEAST_WORTH and self.unseen(length) <= MOST_UNSEEN
 
     def discounted_values(self, discount: float) -> Floats:
         """Discounted values of states under the target, (n,)."""

@@ -7,8 +7,9 @@ import pytest
 
 from tests.oracles.decisions import DECISIONS, Decisions, under
 from tests.oracles.decisions_held_out import HELD_OUT_DECISIONS
+from tests.oracles.decisions_late import LATE_DECISIONS, LEARNT_FROM, NUMBER_DECISIONS
 
-ALL = {**DECISIONS, **HELD_OUT_DECISIONS}
+ALL = {**DECISIONS, **HELD_OUT_DECISIONS, **LATE_DECISIONS}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -69,3 +70,46 @@ def test_features_express_what_they_say(name: str):
         rows = features.reshape(-1, features.shape[2])
         left = np.linalg.lstsq(rows, truth.ravel(), rcond=None)[0] @ rows.T - truth.ravel()
         assert (np.abs(left).max() < 1e-9) == can
+
+
+@pytest.mark.parametrize("name", ["random", "many-choices"])
+def test_what_a_row_is_worth_is_the_variance_of_the_mean_ratio(name: str):
+    """Of 2,000 logs; the standard error of a variance from them is 3 %."""
+    made = ALL[name]()
+    logs = made.logs(np.random.default_rng(0), 500, 2_000)
+    means = made.ratio[logs.states, logs.actions].mean(axis=1)
+    assert made.row_worth == pytest.approx(1.0 / means.var() / 500, rel=0.13)
+
+
+def test_unseen_is_what_logs_lack():
+    made = DECISIONS["near-deterministic"]()
+    logs = made.logs(np.random.default_rng(0), 2_000, 200)
+    lacking = []
+    for states, actions in zip(logs.states, logs.actions, strict=True):
+        seen = np.zeros((made.num_states, made.num_actions), dtype=bool)
+        seen[states, actions] = True
+        lacking.append((made.target_law[:, None] * made.target)[~seen].sum())
+    assert np.mean(lacking) == pytest.approx(made.unseen(2_000), rel=0.1)
+
+
+@pytest.mark.parametrize("name", {**LEARNT_FROM, **NUMBER_DECISIONS})
+def test_processes_with_numbers_are_decision_processes(name: str):
+    made = {**LEARNT_FROM, **NUMBER_DECISIONS}[name]()
+    logs = made.logs(np.random.default_rng(0), 300, 20)
+    seen = logs.states.reshape(-1, made.dimension)
+    for policy in (made.behaviour, made.target):
+        chances = policy(seen)
+        assert chances.min() >= 0.0
+        np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    assert np.isfinite(logs.rewards).all()
+    assert set(np.unique(logs.actions)) == set(range(chances.shape[1]))
+
+
+def test_the_truth_of_processes_with_numbers():
+    """The gain of a linear system has a formula."""
+    made = LEARNT_FROM["straight"]()
+    pushes = np.array([-0.5, 0.0, 0.5]) @ [0.1, 0.3, 0.6], np.array([0.25, 0.0, 0.25]) @ [0.1, 0.3, 0.6]
+    mean = pushes[0] / 0.3
+    variance = (pushes[1] - pushes[0] ** 2 + 0.16) / (1.0 - 0.49)
+    exact = 0.3 * mean - 0.2 * (variance + mean**2) + 0.1 * 1.5
+    assert made.gain == pytest.approx(exact, abs=1e-3)

@@ -66,7 +66,7 @@ def test_nothing_is_overwritten(shown, capsys):
 
 def test_what_is_missing_is_left_out_and_said(tmp_path, monkeypatch):
     def missing(name):
-        raise ImportError(f"this needs {name}, which is not installed: pip install 'gainbias[gym]'")
+        raise ImportError(f"this needs {name}: pip install 'gainbias[gym]'")
 
     monkeypatch.setattr(environments, "optional", missing)
     monkeypatch.setattr(demo, "QUESTIONS", (demo._from_simulator,))

@@ -13,7 +13,7 @@ from gainbias.report.figures.style import SIZES, drawing
 def test_missing_pandas_is_named(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "pandas", None)
     folder = tmp_path / "results"
-    with pytest.raises(ImportError, match=r"this needs pandas: pip install 'gainbias\[gym,mo,data,"):
+    with pytest.raises(ImportError, match=r"this needs pandas: pip install 'gainbias\[data\]'"):
         gb.reproduce(folder)
     assert cli.main(["reproduce", "--output", str(folder)]) == cli.WRONG_INPUT
     assert "this needs pandas: pip install" in capsys.readouterr().err

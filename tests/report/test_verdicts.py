@@ -103,7 +103,7 @@ def test_no_choice_is_said_to_be_so(tmp_path):
     claim = BY_NAME["single-chain-first"]
     assert turning_choices(claim, results, LITERAL) == []
     why = reason(claim, judge(claim, results, LITERAL), results, LITERAL)
-    assert why.startswith("no other metric, target or budget alone turns it")
+    assert why.startswith("no other metric, target or budget alone changes it")
 
 
 def test_no_choice_is_said_to_be_tried_that_cannot_matter(tmp_path):
@@ -111,7 +111,7 @@ def test_no_choice_is_said_to_be_tried_that_cannot_matter(tmp_path):
     results = make_results(tmp_path / "fair", **how)
     claim = BY_NAME["fair-comparison"]
     why = reason(claim, judge(claim, results, LITERAL), results, LITERAL)
-    assert why.startswith("no other target or budget alone turns it")
+    assert why.startswith("no other target or budget alone changes it")
     far = make_results(tmp_path / "far", tasks=FEW, far_bias=("literal",))
     claim = BY_NAME["reaches-the-bias"]
     why = reason(claim, judge(claim, far, LITERAL), far, LITERAL)
@@ -134,7 +134,7 @@ def test_rare_failures_are_said_to_be_rare(tmp_path):
     claim = BY_NAME["eta1-above-eta3"]
     verdict = judge(claim, results, LITERAL)
     assert (verdict.held, verdict.of) == (1, 3)
-    assert reason(claim, verdict, results, LITERAL) == "it fails now and then, but in no task in most runs"
+    assert reason(claim, verdict, results, LITERAL) == "it fails occasionally, but in no task in most runs"
 
 
 def test_a_known_reason_is_said_where_a_claim_fails(tmp_path):

@@ -94,7 +94,7 @@ def test_the_page_has_a_section_for_each_claim(page):
         assert f'<a id="{claim.name}"></a>' in page
         assert f"### {claim.text}" in page
         assert f"](#{claim.name})" in page
-    assert "The stored runs do not hold what it takes to judge this." in page  # variance reduction
+    assert "The stored runs are not enough to judge this." in page  # variance reduction
 
 
 def test_the_page_links_to_the_findings(page):

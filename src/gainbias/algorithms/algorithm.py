@@ -20,7 +20,7 @@ from gainbias.types import Floats
 
 @dataclass(frozen=True)
 class ParameterRange:
-    """The numbers that a parameter may be: from `least` to `most`, the ends only where that is said.
+    """The values that a parameter may take, from `least` to `most`; the fields say whether the ends count.
 
     Examples
     --------
@@ -318,7 +318,7 @@ class About:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Algorithm(InNotebooks):
-    """An algorithm that learns weights: all that a run needs, and what is claimed about it.
+    """An algorithm that learns weights: what a run needs, and what is claimed about the algorithm.
 
     Only `name` and `form` are needed to run it, and `params` if it has any.
 

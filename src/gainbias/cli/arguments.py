@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
 import functools
 import importlib
 import json
 import os
 import re
+import shutil
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ def chosen_environment(options: argparse.Namespace) -> Any:
     """Return an id, or a function that makes environments with the settings that were asked for."""
     if columns := log_columns(options) | _said_of_target(options):
         flag = next(iter(columns)).replace("_", "-")
-        raise ValueError(f"{options.source} is no log: leave out --{flag}")
+        raise ValueError(f"{options.source} is not a log: leave out --{flag}")
     settings = read_settings(options.set)
     if options.source.partition(":")[2].isidentifier():  # otherwise Gymnasium's MODULE:ID-v0, or an id
         own = _meant(options.source)
@@ -44,6 +47,44 @@ def chosen_log(options: argparse.Namespace) -> str | None:
     if getattr(options, "anytime", False):
         raise ValueError("a log does not grow while it is read: leave out --anytime")
     return source
+
+
+@contextlib.contextmanager
+def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
+    """Keep standard input in a file while it is read, if the source is ``-``; errors do not name the file.
+
+    A single column is the one that is meant, and needs no name in its first line.
+    """
+    if options.source != "-":
+        yield
+        return
+    if sys.stdin.isatty():
+        print("reading a column or a table from standard input; Ctrl-D ends it", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="gainbias-") as folder:
+        path = os.path.join(folder, "standard-input.csv")
+        with open(path, "wb") as file:
+            head = sys.stdin.buffer.readline()
+            names = next(csv.reader([head.decode(errors="replace").removeprefix("\ufeff")]), [])
+            if len(names) == 1 and _is_number(names[0]):
+                names = ["number"]
+                file.write(b"number\n")
+            file.write(head)
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        if len(names) == 1 and options.column is None:
+            options.column = names[0]
+        options.source = path
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(str(error).replace(path, "standard input")) from error
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _said_of_target(options: argparse.Namespace) -> dict[str, Any]:
@@ -175,7 +216,7 @@ def chosen_duration(options: argparse.Namespace) -> str | None:
     """Return under which key steps of an environment say how long they took; refuse what is for logs."""
     for name in time_settings(options):
         if name != "duration":
-            raise ValueError(f"{options.source} is no log: leave out --{name.replace('_', '-')}")
+            raise ValueError(f"{options.source} is not a log: leave out --{name.replace('_', '-')}")
     return None if options.duration is None else str(options.duration)
 
 
@@ -266,7 +307,9 @@ def in_words(error: Exception, options: argparse.Namespace) -> str:
     """
     if isinstance(error, PermissionError) and error.filename is not None:
         path = os.fsdecode(error.filename)
-        return f"{path} may not be used by this user: have its permissions changed, or name another place"
+        return f"you have no permission to use {path}: change its permissions, or name another place"
+    if isinstance(error, NotADirectoryError | FileExistsError) and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: what is in its way is not a folder: remove it"
     if not isinstance(error, FileNotFoundError) or error.filename is None:
         return as_typed(str(error), options)
     path = os.fsdecode(error.filename)

@@ -27,7 +27,7 @@ class Words(argparse.ArgumentParser):
     def _refuse(self, unknown: list[str]) -> NoReturn:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         if not options:
-            self.error(f"too many words: {' '.join(unknown)}")
+            self.error(f"unexpected words: {' '.join(unknown)}")
         if any(options[0] in verb._option_string_actions for verb in verbs_of(self).values()):
             self.error(f"{options[0]} comes after the verb: gainbias VERB {options[0]}")
         near = nearest(options[0], self._option_string_actions)
@@ -99,6 +99,7 @@ examples:
   gainbias evaluate log.parquet --state position --reward earned --page answer.html
   gainbias evaluate log.parquet --state position --reward earned --action choice --policy new.npy
   gainbias evaluate latencies.csv --column ms --quantile 0.5 --quantile 0.99
+  tail -n 2000 latencies.csv | gainbias evaluate -
 
 A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
 or MODULE:NAME, a function from an observation to an action or an agent with a method predict. An environment
@@ -178,13 +179,15 @@ def _verb(verbs: Any, name: str, help: str, example: str) -> argparse.ArgumentPa
     )
     verb.add_argument("--json", action="store_true", help="print JSON instead of rows")
     verb.add_argument(
-        "--quiet", action="store_true", help="the answer alone, in plain rows; warnings and errors still show"
+        "--quiet",
+        action="store_true",
+        help="print only the answer, in plain rows; warnings and errors still appear",
     )
     return verb
 
 
 def _add_demo(verbs: Any) -> None:
-    about = "each kind of answer, to one small queue, and a page: needs no input, takes less than a minute"
+    about = "show each kind of answer for one small queue, and write a page: no input, less than a minute"
     example = "examples:\n  gainbias demo\n  gainbias demo --output /tmp/queue"
     verb = _verb(verbs, "demo", about, example)
     verb.add_argument(
@@ -196,7 +199,7 @@ def _add_demo(verbs: Any) -> None:
 
 
 def _add_list(verbs: Any) -> None:
-    about = "algorithms and what each converges to, or tasks"
+    about = "list algorithms with what each converges to, or tasks"
     verb = _verb(verbs, "list", about, "examples:\n  gainbias list algorithms\n  gainbias list tasks")
     verb.add_argument(
         "what", choices=(known := ["algorithms", "tasks"]), metavar="|".join(known), help="what to list"
@@ -204,12 +207,12 @@ def _add_list(verbs: Any) -> None:
 
 
 def _add_solve(verbs: Any) -> None:
-    about = "exact gain, bias and stationary law of a task, or of a process in a file"
+    about = "compute the exact gain, bias and stationary law of a task, or of a process in a file"
     verb = _verb(verbs, "solve", about, SOLVE_EXAMPLE)
     verb.add_argument(
         "source", metavar="TASK|FILE.npz", help="id of a task, or a file (see the documentation)"
     )
-    verb.add_argument("--tol", type=float, default=1e-10, help="error that is allowed (default: %(default)s)")
+    verb.add_argument("--tol", type=float, default=1e-10, help="tolerated error (default: %(default)s)")
     verb.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
     verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
     _add_task_options(verb)
@@ -231,17 +234,19 @@ def _add_bound(verbs: Any) -> None:
         "examples:\n  gainbias bound boyan-chain --algorithm double-chain --sampling iid --step-size 3e-5 "
         "--steps 3e6\n  gainbias bound frozen-lake --all --epsilon 0.1"
     )
-    about = "what a theorem guarantees on a task: the bound, its conditions and its constants"
+    about = "say what a theorem guarantees on a task: the bound, its conditions and its constants"
     verb = _verb(verbs, "bound", about, example)
     _add_run_options(verb)
-    verb.add_argument("--as-printed", action="store_true", help="the paper's letter, not the corrected form")
+    verb.add_argument(
+        "--as-printed", action="store_true", help="use the paper's printed form, not the corrected one"
+    )
     verb.add_argument(
         "--all",
         action="store_true",
-        help="the samples that each row of the paper's comparison table asks for",
+        help="the number of samples for each row of the paper's comparison table",
     )
-    verb.add_argument("--epsilon", type=float, help="with --all: wanted squared error (default: 0.01)")
-    verb.add_argument("--discount", type=float, help="with --all: of discounted TD (default: 0.99)")
+    verb.add_argument("--epsilon", type=float, help="with --all: target squared error (default: 0.01)")
+    verb.add_argument("--discount", type=float, help="with --all: discount of discounted TD (default: 0.99)")
 
 
 def _add_run_options(verb: argparse.ArgumentParser) -> None:
@@ -269,27 +274,33 @@ def _add_task_options(verb: argparse.ArgumentParser) -> None:
 
 def _add_evaluate(verbs: Any) -> None:
     about = (
-        "what a policy earns per step in the long run, from an environment or a log, or the mean and the "
-        "quantiles of a column of numbers, with error bars"
+        "estimate what a policy earns per step in the long run, from an environment or a log, or the mean "
+        "and the quantiles of a column of numbers, with error bars"
     )
     verb = _verb(verbs, "evaluate", about, EVALUATE_EXAMPLE)
     verb.add_argument(
         "source",
         metavar="ENV|LOG",
         help="id of an environment or MODULE:NAME; or FILE.parquet, FILE.csv, FILE.jsonl, a folder of "
-        "Parquet files, or a load generator's FILE.json",
+        "Parquet files, or a load generator's FILE.json; - reads a column or a CSV table from standard input",
     )
     verb.add_argument(
-        "--policy", help="random, FILE.npy or MODULE:NAME; of a log: what it would have earned, with --action"
+        "--policy",
+        help="random, FILE.npy or MODULE:NAME; for a log: what it would have earned, with --action",
     )
     verb.add_argument(
         "--target-half-width",
         type=float,
         metavar="WIDTH",
-        help="go on until the gain's interval is that narrow; of a column: say how long it must be for that",
+        help="run until the gain's interval is this narrow; for a column: say how long it must be",
     )
-    verb.add_argument("--anytime", action="store_true", help="intervals that hold however often you look")
-    verb.add_argument("--max-steps", type=count, default=10_000_000, help="at most (default: %(default)s)")
+    verb.add_argument("--anytime", action="store_true", help="make the interval hold however often you look")
+    verb.add_argument(
+        "--max-steps",
+        type=count,
+        default=10_000_000,
+        help="with --target-half-width: steps at most (default: %(default)s)",
+    )
     _add_series_options(verb)
     _add_evaluation_options(verb)
     _add_log_options(verb, discounted=True)
@@ -316,7 +327,9 @@ def _add_log_options(verb: argparse.ArgumentParser, discounted: bool = False) ->
     )
     _add_time_options(verb)
     other = verb.add_argument_group("another policy than the one that made the log")
-    other.add_argument("--action", metavar="COLUMN", help="what was done; --policy is another one")
+    other.add_argument(
+        "--action", metavar="COLUMN", help="the column of actions; --policy is the other policy"
+    )
     other.add_argument(
         "--behaviour",
         metavar="POLICY",
@@ -329,11 +342,19 @@ def _add_log_options(verb: argparse.ArgumentParser, discounted: bool = False) ->
 
 def _add_time_options(verb: argparse.ArgumentParser) -> None:
     group = verb.add_argument_group("times of a log or a column")
-    group.add_argument("--time", metavar="COLUMN", help="when rows begin; the answer is per unit of time")
     group.add_argument(
-        "--duration", metavar="COLUMN", help="how long rows last; or a key of info of an environment"
+        "--time",
+        metavar="COLUMN",
+        help="column of the times at which rows begin; the answer is per unit of time",
     )
-    group.add_argument("--reward-rate", metavar="COLUMN", help="reward per unit of time, while a row lasts")
+    group.add_argument(
+        "--duration",
+        metavar="COLUMN",
+        help="column that says how long rows last; or, for an environment, a key of info",
+    )
+    group.add_argument(
+        "--reward-rate", metavar="COLUMN", help="column of rewards per unit of time, paid while a row lasts"
+    )
     group.add_argument("--end", metavar="TIME", help="when the last row ended")
     group.add_argument(
         "--per", metavar="UNIT", help="second, minute, hour (default), day, week; or a number of plain units"
@@ -342,7 +363,7 @@ def _add_time_options(verb: argparse.ArgumentParser) -> None:
 
 def _add_series_options(verb: argparse.ArgumentParser) -> None:
     group = verb.add_argument_group("a column of numbers")
-    group.add_argument("--column", help="evaluate this column of numbers of a file, whoever made them")
+    group.add_argument("--column", help="evaluate this column of a file as plain numbers")
     group.add_argument(
         "--quantile",
         action="append",
@@ -351,23 +372,23 @@ def _add_series_options(verb: argparse.ArgumentParser) -> None:
         help="of the column, between 0 and 1; several times for several (default: 0.5, 0.95 and 0.99)",
     )
     group.add_argument(
-        "--ratio-to", metavar="COLUMN", help="divide the sum of the column by that of this one"
+        "--ratio-to", metavar="COLUMN", help="divide the sum of the column by the sum of this one"
     )
-    group.add_argument("--group", metavar="COLUMN", help="evaluate the rows of each group by themselves")
-    group.add_argument("--skip", type=count, help="leave out the first rows, a warm-up that is known")
+    group.add_argument("--group", metavar="COLUMN", help="evaluate the rows of each group separately")
+    group.add_argument("--skip", type=count, help="leave out this many first rows, a known warm-up")
 
 
 def _add_compare(verbs: Any) -> None:
     about = (
-        "how much more one policy earns per step than another, by common random numbers or from the log of "
-        "a third one"
+        "estimate how much more one policy earns per step than another, with common random numbers or from "
+        "the log of a third one"
     )
     verb = _verb(verbs, "compare", about, COMPARE_EXAMPLE)
     verb.add_argument(
         "source", metavar="ENV|LOG", help="id of an environment or MODULE:NAME; or a log, as for evaluate"
     )
     verb.add_argument(
-        "--policy", action="append", required=True, help="twice: random, FILE.npy or MODULE:NAME"
+        "--policy", action="append", required=True, help="give it twice: random, FILE.npy or MODULE:NAME"
     )
     _add_evaluation_options(verb)
     _add_log_options(verb)
@@ -377,7 +398,9 @@ def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
     run = verb.add_argument_group("an environment, and how values are learned")
     run.add_argument("--steps", type=count, default=100_000, help="transitions in all (default: %(default)s)")
     run.add_argument("--chains", type=int, help="independent copies of the environment (default: 4)")
-    run.add_argument("--seed", type=int, default=0, help="of environment and actions (default: %(default)s)")
+    run.add_argument(
+        "--seed", type=int, default=0, help="seed of environment and actions (default: %(default)s)"
+    )
     run.add_argument(
         "--algorithm", default="auto", help="the algorithm that learns the values (default: %(default)s)"
     )
@@ -386,7 +409,7 @@ def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
         "--step-size",
         default="auto",
         metavar="A[,C0[,XI]]",
-        help="of an algorithm that learns step by step: auto, or constant a, a/(t+c0), a/(t+c0)^xi",
+        help="for an algorithm that learns step by step: auto, or constant a, a/(t+c0), a/(t+c0)^xi",
     )
     run.add_argument(
         "--features",
@@ -394,10 +417,12 @@ def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
         help="auto; tiles[,TILES[,TILINGS]], fourier[,ORDER], radial[,CENTRES[,WIDTH]] or "
         "polynomial[,DEGREE]; FILE.npy with a row for each discrete observation; or MODULE:NAME",
     )
-    verb.add_argument("--confidence", type=float, default=0.95, help="of intervals (default: %(default)s)")
+    verb.add_argument(
+        "--confidence", type=float, default=0.95, help="confidence of intervals (default: %(default)s)"
+    )
     run.add_argument("--on-termination", default="zero", help="zero or reward (default: %(default)s)")
     verb.add_argument(
-        "--time-limit", type=float, metavar="SECONDS", help="answer after this time at the latest"
+        "--time-limit", type=float, metavar="SECONDS", help="answer after this many seconds at the latest"
     )
     run.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
 
@@ -405,9 +430,9 @@ def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
 def _add_where(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--engine", default="local", help="local or dask (default: %(default)s)")
     verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
-    verb.add_argument("--address", help="of the scheduler of a Dask cluster")
+    verb.add_argument("--address", help="address of the scheduler of a Dask cluster")
     verb.add_argument(
-        "--wait", metavar="TIME", help="how long a cluster may be without workers, as in 2h (default: 30s)"
+        "--wait", metavar="TIME", help="how long to wait for workers of a cluster, as in 2h (default: 30s)"
     )
 
 
@@ -415,12 +440,12 @@ def _add_claims(verbs: Any) -> None:
     example = (
         "examples:\n  gainbias claims reward-estimate splitting\n  gainbias claims --output results/claims"
     )
-    verb = _verb(verbs, "claims", "put the paper's headline claims to the test", example)
+    verb = _verb(verbs, "claims", "test the paper's headline claims", example)
     verb.add_argument("claims", nargs="*", metavar="CLAIM", help="id of a claim (default: all, some minutes)")
     verb.add_argument(
-        "--quick", action="store_true", help="a small version, for a first look, and marked as one"
+        "--quick", action="store_true", help="run a small version for a first look, marked as such"
     )
-    verb.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
+    verb.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
     _add_where(verb)
     verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
     verb.add_argument("--overwrite", action="store_true", help="replace the claims that the folder holds")
@@ -461,19 +486,27 @@ def _add_sweep(verbs: Any) -> None:
     verb = _verb(verbs, "sweep", "run a study of many runs, described in a file", example)
     verb.add_argument("study", nargs="?", metavar="STUDY.toml", help="tasks, algorithms, grids")
     what = verb.add_mutually_exclusive_group()
-    what.add_argument("--status", metavar="FOLDER", help="how far the study in a folder is")
+    what.add_argument("--status", metavar="FOLDER", help="show the progress of the study in a folder")
     what.add_argument("--verify", metavar="FOLDER", help="compute some stored units again, and compare")
-    verb.add_argument("--dry-run", action="store_true", help="only say how much it is, and how long it takes")
+    verb.add_argument(
+        "--dry-run", action="store_true", help="only say how many runs there are, and how long they take"
+    )
     verb.add_argument("--output", metavar="FOLDER", help="results folder (default: results/ and the name)")
     verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
     _add_recompute(verb)
     _add_where(verb)
     verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
-    verb.add_argument("--max-units", type=int, default=100_000, help="refuse more (default: %(default)s)")
-    verb.add_argument("--unit-seconds", type=float, help="end a unit that takes longer, as failed")
+    verb.add_argument(
+        "--max-units", type=int, default=100_000, help="refuse a study with more units (default: %(default)s)"
+    )
+    verb.add_argument(
+        "--unit-seconds", type=float, help="end a unit that takes longer, and count it as failed"
+    )
     verb.add_argument("--unit-memory", type=float, metavar="BYTES", help="the same for memory, such as 4e9")
-    verb.add_argument("--sample", type=int, default=10, help="units to verify (default: %(default)s)")
+    verb.add_argument(
+        "--sample", type=int, default=10, help="number of units to verify (default: %(default)s)"
+    )
 
 
 def _add_report(verbs: Any) -> None:
@@ -486,7 +519,7 @@ def _add_report(verbs: Any) -> None:
 
 
 def _add_doctor(verbs: Any) -> None:
-    about = "versions, optional parts that are missing, threads, and kernels compiled already"
+    about = "show versions, missing optional parts, threads and compiled kernels"
     _verb(verbs, "doctor", about, "example:\n  gainbias doctor")
 
 
@@ -499,11 +532,11 @@ examples:
 
 
 def _add_completion(verbs: Any) -> None:
-    about = "a script with which a shell completes verbs, options and ids"
+    about = "print a script that lets a shell complete verbs, options and ids"
     verb = _verb(verbs, "completion", about, COMPLETION_EXAMPLE)
     verb.add_argument("shell", choices=["bash", "zsh", "fish"], help="which shell")
 
 
 def _add_help(verbs: Any) -> None:
-    verb = _verb(verbs, "help", "what a verb does, and its options", "example:\n  gainbias help solve")
+    verb = _verb(verbs, "help", "show what a verb does, and its options", "example:\n  gainbias help solve")
     verb.add_argument("topic", nargs="?", metavar="VERB", help="(default: all verbs)")

@@ -102,7 +102,18 @@ def rows_of(table: Table) -> list[str]:
 def _words(part: Any) -> str:
     """Return what a cell or a line says, on one line and without markup."""
     text = part if isinstance(part, Text) else Text.from_markup(str(part))
-    return " ".join(text.plain.split())
+    return printable(" ".join(text.plain.split()))
+
+
+def printable(words: str) -> str:
+    r"""Return words without what a terminal would take for commands.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[31mred"))
+    \x1b[31mred
+    """
+    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in words)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
-from gainbias.cli.screen import Screen, tell
+from gainbias.cli.screen import Screen, printable, tell
 from gainbias.engine.trace import Trace
 from gainbias.evaluation.compare import doubt_in_words, saving_in_words
 from gainbias.evaluation.estimate import in_percent, with_interval
@@ -42,7 +42,7 @@ MOST_FAILURES = 10
 
 def show_demo(answer: dict[str, Any]) -> None:
     """Show what was asked of a small queue, each answer beside the exact one, and where the page is."""
-    table = Table(Column("what one has, and asks"), "answer", "exact", show_lines=True)
+    table = Table(Column("data and question"), "answer", "exact", show_lines=True)
     for one in answer["answers"]:
         asked = f"{one['have']}. {one['question']}"
         table.add_row(escape(asked[:1].upper() + asked[1:]), escape(one["answer"]), f"{one['exact']:.6g}")
@@ -522,7 +522,7 @@ def show_status(answer: dict[str, Any]) -> None:
     table.add_row("last stored", "nothing yet" if quiet is None else f"{duration(quiet)} ago")
     words = {"none": "none yet", "earlier": "from before this resume", "current": "of this study"}
     table.add_row("tables", words[answer["tables"]])
-    table.add_row("begun with gainbias", answer["code"])
+    table.add_row("begun with gainbias", escape(printable(answer["code"])))
     console = Screen()
     console.print(table)
     _show_failures(console, answer["failures"])
@@ -541,13 +541,13 @@ def show_verification(answer: dict[str, Any]) -> None:
     console = Screen()
     console.print(table)
     for label in answer["different"]:
-        console.print(f"[bold]DIFFERENT[/bold] {escape(label)}")
+        console.print(f"[bold]DIFFERENT[/bold] {escape(printable(label))}")
     for words in answer["damaged"][:MOST_FAILURES]:
-        console.print(f"[bold]DAMAGED[/bold] {escape(words)}")
+        console.print(f"[bold]DAMAGED[/bold] {escape(printable(words))}")
     if answer["damaged"]:
-        console.print("what is damaged or missing is mended by --resume; what is in its way, remove")
+        console.print("--resume repairs what is damaged or missing; remove what is in its way")
     for path in answer["foreign"][:MOST_FAILURES]:
-        console.print(f"none of the study's, and left alone: {escape(path)}")
+        console.print(f"none of the study's, or not all of it, and left alone: {escape(printable(path))}")
 
 
 def _show_failures(console: Screen, failures: list[dict[str, str]]) -> None:
@@ -555,7 +555,7 @@ def _show_failures(console: Screen, failures: list[dict[str, str]]) -> None:
         return
     table = Table(Column("failed", overflow="fold"), Column("because", overflow="fold"))
     for failure in failures[:MOST_FAILURES]:
-        table.add_row(escape(failure["what"]), escape(failure["error"]))
+        table.add_row(*(escape(printable(failure[part])) for part in ("what", "error")))
     console.print(table)
     if len(failures) > MOST_FAILURES:
         console.print(f"and {len(failures) - MOST_FAILURES:,} more; --resume tries them again")

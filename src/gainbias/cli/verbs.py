@@ -9,11 +9,13 @@ import argparse
 import errno
 import os
 import shlex
+import signal
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -82,11 +84,26 @@ def _carried_out(options: argparse.Namespace) -> int:
     from gainbias.progress import Watch
 
     with ExitStack() as around:
+        around.enter_context(_ended_as_by_the_user())
         if options.quiet:
             around.enter_context(Watch.silence())
             around.enter_context(Screen.plainly())
         around.enter_context(telling_of("gainbias"))
         return VERBS[options.verb](options)
+
+
+@contextmanager
+def _ended_as_by_the_user() -> Iterator[None]:
+    """Have SIGTERM, as queueing systems send it, end the block as Ctrl-C does."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -185,6 +202,11 @@ def _sample_complexities(options: argparse.Namespace) -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
+    with arguments.standard_input_as_file(options):
+        return _evaluate_source(options)
+
+
+def _evaluate_source(options: argparse.Namespace) -> int:
     from gainbias.cli.show import show_estimate
 
     if (settings := arguments.series_settings(options)) is not None:

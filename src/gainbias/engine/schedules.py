@@ -21,7 +21,7 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True)
 class Constant:
-    """The same step size `a` for ever.
+    """A constant step size `a`.
 
     Examples
     --------

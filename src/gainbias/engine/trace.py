@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -74,7 +74,7 @@ class Scale:
     def form(self, kind: Kind = "full", norm: Norm = "euclidean", space: Space = "values") -> Floats:
         """Return K, (d, d): weights that are v away from a target have the squared error v^T K v."""
         if norm not in ("euclidean", "stationary"):
-            raise ValueError(f"the {norm} norm is no quadratic form, so there is no exact curve")
+            raise ValueError(f"the {norm} norm is not a quadratic form, so there is no exact curve")
         mu, ones, d = self.problem.solution.stationary, self.problem.ones_weights, self.problem.num_features
         if space == "weights":
             keep = np.eye(d)
@@ -177,7 +177,7 @@ class Trace(InNotebooks):
     ----------
     algorithm : Algorithm
     problem : Problem
-    lanes : list of Lane
+    lanes : sequence of Lane
         Seed, step sizes and parameters of each lane.
     steps : (checkpoints,) int array
         Number of steps made at each checkpoint.
@@ -208,7 +208,7 @@ class Trace(InNotebooks):
 
     algorithm: Algorithm
     problem: Problem
-    lanes: list[Lane]
+    lanes: Sequence[Lane]
     steps: Ints
     kept: Ints
     weights: Floats

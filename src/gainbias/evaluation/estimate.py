@@ -114,7 +114,7 @@ class Estimate(InNotebooks):
         return self.observed.description
 
     def value(self, observations: Any) -> Any:
-        """Relative value of an observation: how much more than the gain is earned from there on, in all.
+        """Relative value of an observation: how much more than the gain it earns in all from there on.
 
         Values are centred: their mean in the long run is 0, over steps or over time as `per` says.
 

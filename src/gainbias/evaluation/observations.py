@@ -222,7 +222,7 @@ class ObservationMap:
     def states_at(self, observations: NDArray[Any]) -> NDArray[np.int64]:
         """Return the states of discrete observations, (m,) for (m, ...)."""
         if self.states is None:
-            raise ValueError("observations are no states: they are not discrete")
+            raise ValueError("observations are not states: they are not discrete")
         return self.states(observations) if self.seen is None else self.seen.find(observations)
 
     def checked(self, observations: Any) -> tuple[NDArray[Any], bool]:
@@ -603,7 +603,7 @@ def named_map(words: str, limits: Limits, first: NDArray[Any]) -> tuple[FeatureM
     try:
         numbers = [float(word) if "." in word else int(word) for word in settings]
     except ValueError:
-        raise ValueError(f"numbers are expected behind {name}, as in 'tiles,8,4', found {words!r}") from None
+        raise ValueError(f"numbers are expected after {name}, as in 'tiles,8,4', found {words!r}") from None
     try:
         chosen = NAMED[name](low, high, *numbers)
     except TypeError:

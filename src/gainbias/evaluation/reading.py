@@ -228,7 +228,10 @@ def estimate_of(
     The interval of the gain is that of the `sequence`, if there is one.
     """
     rewards = collection.rewards
-    gain = estimate_gain(rewards, confidence) if sequence is None else sequence.estimate(rewards)
+    try:
+        gain = estimate_gain(rewards, confidence) if sequence is None else sequence.estimate(rewards)
+    except ValueError as error:
+        raise ValueError("; ".join([str(error), *cut_short])) from None
     learned: LearnedRecord
     observed = collection.stream.observed
     try:

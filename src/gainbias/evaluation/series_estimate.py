@@ -334,7 +334,7 @@ class GroupedSeries(Mapping[Any, SeriesEstimate], InNotebooks):
         return Card(f"{len(self)} series", {}, self.rows(), trusted)
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return the tables of all groups below each other, with a column for the verdict. Needs pandas."""
+        """Return the tables of all groups as one, with a column for the verdict. Needs pandas."""
         import pandas
 
         tables = {group: one.to_frame().assign(verdict=one.verdict.kind) for group, one in self.items()}

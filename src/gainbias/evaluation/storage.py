@@ -205,7 +205,7 @@ def read_archive(path: Path, kind: str, version: int, writer: str) -> tuple[dict
     try:
         content = path.read_bytes()
         if not content.startswith(ARCHIVE):  # NumPy would take it for a pickle, and say how to load that
-            raise ValueError("it is no archive")
+            raise ValueError("it is not an archive")
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = dict(archive)
         head = json.loads(str(arrays.pop("record", "{}")))
@@ -214,7 +214,7 @@ def read_archive(path: Path, kind: str, version: int, writer: str) -> tuple[dict
     if not isinstance(head, dict) or head.get("kind") != kind:
         raise ValueError(f"{path} is no {what} of gainbias, which {writer} writes")
     if not (isinstance(head.get("version"), int) and {"record", "checksum"} <= head.keys()):
-        raise DamagedError(f"{path} is damaged: its head is not whole")
+        raise DamagedError(f"{path} is damaged: its header is incomplete")
     if head["version"] != version:
         advice = "update gainbias" if head["version"] > version else f"make the {what} again"
         raise ValueError(

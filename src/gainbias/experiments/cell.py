@@ -18,7 +18,7 @@ from gainbias.engine.lanes import Lane
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
 from gainbias.engine.trace import Trace
-from gainbias.experiments.own import OwnProblem, begins_in, is_reference, own_algorithm, own_task
+from gainbias.experiments.own import DIGEST, OwnProblem, begins_in, is_reference, own_algorithm, own_task
 from gainbias.experiments.provenance import Reach, hash_of
 from gainbias.experiments.units import Columns, is_defined, refuse_interrupted
 from gainbias.model.problem import Problem
@@ -114,7 +114,9 @@ class Cell:
     @property
     def label(self) -> str:
         """The unit in a few words."""
-        return f"{self.algorithm} on {self.task}, instance {self.instance}, seed {self.seed}"
+        chosen = ", ".join(f"{name}={value}" for name, value in self.settings if name != DIGEST)
+        task = f"{self.task} ({chosen})" if chosen else self.task
+        return f"{self.algorithm} on {task}, instance {self.instance}, seed {self.seed}"
 
     @property
     def place(self) -> tuple[Any, ...]:

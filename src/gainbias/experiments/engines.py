@@ -88,7 +88,7 @@ class Engine(Protocol):
 
 
 class Here:
-    """The engine that computes in this process: for one worker, and for debugging."""
+    """The engine that computes in this process: for debugging, if one worker is asked for."""
 
     name = "local"
     workers = ahead = 1
@@ -437,11 +437,10 @@ def opened(
         with _quiet(), closing(Dask(str(address), limits, seconds_of(wait))) as engine:
             yield engine
         return
-    count = workers or os.cpu_count() or 1
-    if count == 1 and has_one_thread() and limits == NO_LIMITS:
+    if workers == 1 and has_one_thread() and limits == NO_LIMITS:
         yield Here()
         return
-    with _closing(Local(count, limits)) as local:
+    with _closing(Local(workers or os.cpu_count() or 1, limits)) as local:
         yield local
 
 
@@ -536,7 +535,7 @@ async def _greet(address: str) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence the log of Dask in a ``with`` block: our own message says once what went wrong."""
-    require("cluster", "distributed")
+    require("distributed")
     import distributed  # noqa: F401  sets up logging
 
     loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm")]

@@ -22,7 +22,7 @@ from gainbias.experiments.own import DIGEST, OwnProblem, stored_problem
 from gainbias.experiments.provenance import code_of, machine
 from gainbias.experiments.results import FAILURE, MACHINE, MADE_WITH, Layout, Results
 from gainbias.experiments.runner import execute
-from gainbias.experiments.study import Study
+from gainbias.experiments.study import Study, as_stored_in
 from gainbias.experiments.units import unpacked
 from gainbias.progress import Watch
 from gainbias.tasks.task import as_integer
@@ -207,7 +207,7 @@ def status(folder: str | Path) -> Status:
         damaged=len(damaged),
         damaged_files=[segment.name for segment in results.log.damaged_segments],
         quiet_seconds=round(max(0.0, time.time() - max(times)), 1) if times else None,
-        code=results.note["code"],
+        code=str(results.note.get("code", "unknown")),
         failures=failures,
         tables="none" if not has_tables else "earlier" if results.outdated else "current",
     )
@@ -218,12 +218,8 @@ def planned(results: Results) -> list[Cell]:
     note = results.note
     if note["kind"] != "sweep":
         raise ValueError(f"{results.folder} holds a {note['kind']}, not a sweep")
-    try:
+    with as_stored_in(results.folder / "study.json"):
         return list(Study.from_dict(note["study"]).cells(results.codes or str(note["code"])))
-    except (TypeError, KeyError) as error:
-        raise ValueError(
-            f"{results.folder / 'study.json'} is damaged: write it again with --resume"
-        ) from error
 
 
 @dataclass(frozen=True)
@@ -243,7 +239,8 @@ class Verification:
     damaged : list of str
         Stored units that are damaged or missing, and files that are not as they were written.
     foreign : list of str
-        What lies among the units and is none of the study's; it does no harm, and is left alone.
+        What lies among the units and is none of the study's, and files with bytes that belong to no whole
+        unit, as whoever is killed leaves them; they do no harm, and are left alone.
     exact : bool
         Whether bits must be the same: same sources, and one kind of machine, which is this one.
     """
@@ -298,8 +295,9 @@ def verify(
     stored, _ = results.finished(every)
     problems, lost = _own_problems(results, every)
     units = {unit.id: unit for unit in every if unit.id in stored and _digest_of(unit) not in lost}
-    if not units:
-        raise ValueError(*lost.values() or [f"{results.folder} holds no whole units that could be verified"])
+    damaged = [*_damage(results, every, stored), *lost.values()]
+    if not (units or damaged):
+        raise ValueError(f"{results.folder} holds no units that could be verified")
     count = min(as_integer(sample, "sample", least=1), len(units))
     chosen = (rng or random.Random()).sample(sorted(units), count)
     _refuse_references(results, study)
@@ -319,8 +317,8 @@ def verify(
         identical=words.count("identical"),
         close=words.count("close"),
         different=[units[name].label for name in found if found[name] == "different"],
-        damaged=[*_damage(results, every, stored), *lost.values()],
-        foreign=[str(path) for path in results.log.foreign()],
+        damaged=damaged,
+        foreign=[str(path) for path in (*results.log.foreign(), *results.log.damaged_segments)],
         exact=all(units[name].code == unit.code for name, unit in now.items()) and machines == {machine()},
     )
 
@@ -377,9 +375,12 @@ def _damage(results: Results, units: list[Cell], stored: set[str]) -> list[str]:
     gone = [unit for unit in units if not {unit.id, FAILURE + unit.id} & records.keys()]
     found += [f"{unit.label}: its record is missing" for unit in gone]
     try:
-        written = dict(results.manifest.get("tables", {}))
+        manifest = results.manifest
+        written = dict(manifest.get("tables", {}))
     except (ValueError, TypeError):
         return [*found, "manifest.json: is damaged"]
+    if manifest.get("description") != results.note.get("study"):
+        found.append("manifest.json: is not that of the study")
     now = results.checksums(Layout("sweep", {"runs": []}))
     return found + [f"{name}: is not as it was written" for name in written if now.get(name) != written[name]]
 

@@ -220,7 +220,7 @@ def read_problem(path: Path) -> OwnProblem:
     """
     content = read_plain(path)
     if not zipfile.is_zipfile(io.BytesIO(content)):
-        raise ValueError(f"{path} is no .npz file")
+        raise ValueError(f"{path} is not an .npz file")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
     if size > MOST_PROBLEM_BYTES:

@@ -111,10 +111,11 @@ def reproduce(
     ...     sorted(results.frame("runs").algorithm.unique())
     ['double-chain', 'implicit-td', 'lstd', 'single-chain', 'td-lambda', 'vrtd', 'vrtd-all-data']
     """
-    require("gym,mo,data,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "matplotlib")
     settings = _as_stored(settings or {})
     check_choice(engine, workers, address, wait)
     units = plan(protocols, tasks, instances, shorten, settings)
+    of_tasks = (module for unit in units for module in TASKS[unit.task].needs)
+    require(*dict.fromkeys(of_tasks), "pandas", "pyarrow", "matplotlib")
     results, started = Results(folder), time.monotonic()
     choices = {"shorten": shorten, "settings": settings}
     results.check(LAYOUT.kind, choices, overwrite=overwrite, resume=resume)
@@ -167,7 +168,7 @@ def plan(
     shorten: int,
     settings: Mapping[str, Any],
 ) -> list[Instance]:
-    """Return all units of a study, instance by instance: an early stop has something of everything."""
+    """Return all units of a study, instance by instance, so that one stopped early has some of everything."""
     for what, names in (("protocols", protocols), ("tasks", tasks)):
         if isinstance(names, str):
             raise ValueError(f"{what} must be a list of ids, found {names!r}")

@@ -135,13 +135,13 @@ class Results(InNotebooks):
         if not path.exists():
             raise ValueError(f"{self.folder} holds no manifest.json: finish the study with --resume")
         try:
-            return read_object(path)
+            return stored_manifest(path)
         except DamagedError as error:
             raise DamagedError(f"{error}, and write it again with --resume") from error
 
     @property
     def note(self) -> dict[str, Any]:
-        """What the folder was begun for, from the file ``study.json``."""
+        """What the folder was made for, from the file ``study.json``."""
         note = self.folder / "study.json"
         if not note.exists():
             raise ValueError(f"{self.folder} holds no study: name the folder of one")
@@ -160,7 +160,7 @@ class Results(InNotebooks):
 
     @property
     def outdated(self) -> str:
-        """Why tables and manifest are of an earlier state, in words; empty if they are of the study.
+        """Why tables and manifest are out of date, in words; empty if they are not.
 
         While a study is resumed, and if that is interrupted, the tables from before stay as they are.
         """
@@ -172,7 +172,7 @@ class Results(InNotebooks):
         return f"{self.folder}: {words}" if resumed else ""
 
     def frame(self, table: str) -> pandas.DataFrame:
-        """Return a table of the finished study, such as "runs"; warns if it is of an earlier state."""
+        """Return a table of the finished study, such as "runs"; warns if it is out of date."""
         if self.outdated:
             warnings.warn(self.outdated, UserWarning, stacklevel=2)
         return self.read_table(table)
@@ -187,8 +187,20 @@ class Results(InNotebooks):
         check_plain(path)
         try:
             return pandas.read_parquet(path)
+        except PermissionError:
+            raise
         except (ValueError, OSError) as error:  # as pyarrow has it for bytes that are no table
             raise DamagedError(f"{path} is damaged: write it again with --resume ({error})") from error
+
+    def table_to_show(self, table: str, manifest: Mapping[str, Any]) -> Path | None:
+        """Return where a table is that can be opened; None if there is none because every unit failed."""
+        path = self.folder / f"{table}.parquet"
+        check_plain(path)
+        if path.exists():
+            return path
+        if manifest.get("tables"):
+            raise ValueError(f"{path} is missing: write it again with --resume")
+        return None
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the table "runs" of the finished study: a row for each lane, checkpoint and metric."""
@@ -217,7 +229,7 @@ class Results(InNotebooks):
         if overwrite and resume:
             raise ValueError("overwrite starts afresh and resume goes on: choose one")
         if os.path.lexists(self.folder) and not self.folder.is_dir():
-            raise ValueError(f"{self.folder} is no folder: choose another one")
+            raise ValueError(f"{self.folder} is not a folder: choose another one")
         for odd in self.odd_files():
             raise DamagedError(odd)
         if not (self.folder / "study.json").exists():
@@ -240,17 +252,17 @@ class Results(InNotebooks):
                 )
 
     def odd_files(self) -> list[str]:
-        """Return what has a name of ours and cannot be ours, such as a pipe, in words: it is in the way."""
+        """Return in words what stands where our files should be and cannot be ours, such as a pipe."""
         own = ["study.json", "manifest.json", MADE_WITH, "units/lock"]
         tables = [path for ending in ("parquet", "csv.gz") for path in self.folder.glob(f"*.{ending}")]
         found = [*(self.folder / name for name in own), *tables]
         words = [
-            f"{path} is no plain file: remove it" for path in found if path.exists() and not path.is_file()
+            f"{path} is not a plain file: remove it" for path in found if path.exists() and not path.is_file()
         ]
-        folders = (self.log.folder, self.folder / "report", self.folder / PROBLEMS)
+        names = ("units", "report", EARLIER + "report", PROBLEMS)
         return words + [
-            f"{path} is no folder: remove it"
-            for path in folders
+            f"{path} is not a folder: remove it"
+            for path in (self.folder / name for name in names)
             if os.path.lexists(path) and not path.is_dir()
         ]
 
@@ -296,7 +308,12 @@ class Results(InNotebooks):
         """The code of each reach that the study was last begun with; none if an older version did it."""
         listed = self._read_json("study.json").get("codes")
         found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        return {tuple(each["reach"]): str(each["code"]) for each in found if {"reach", "code"} <= each.keys()}
+        pairs = [(each.get("reach"), each.get("code")) for each in found]
+        return {
+            tuple(map(str, reach)): code
+            for reach, code in pairs
+            if isinstance(reach, list) and isinstance(code, str)
+        }
 
     def made_with(self) -> dict[str, dict[str, Any]]:
         """Return which sources and versions stored units may come from.
@@ -326,7 +343,7 @@ class Results(InNotebooks):
             return {}
 
     def is_readable(self, name: str) -> bool:
-        """Whether a file of JSON is whole, or not there."""
+        """Whether a JSON file is complete, or absent."""
         with contextlib.suppress(FileNotFoundError, DamagedError):
             read_object(self.folder / name)
             return True
@@ -342,7 +359,7 @@ class Results(InNotebooks):
             write_whole(self.folder / MADE_WITH, json.dumps(known, indent=1, sort_keys=True).encode())
 
     def finished(self, units: Iterable[Unit]) -> tuple[set[str], list[str]]:
-        """Return the ids of units that are stored whole, and of those whose records are damaged."""
+        """Return the ids of units that are stored completely, and of those whose records are damaged."""
         records, whole, damaged = self.log.records(), set(), []
         for unit in units:
             if unit.id in records:
@@ -423,7 +440,8 @@ class Results(InNotebooks):
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write what was run, how, and with what; with that a study is finished."""
-        content = json.dumps({"schema": SCHEMA, **manifest}, indent=2, allow_nan=False).encode()
+        said = json.loads(json.dumps({"schema": SCHEMA, **manifest}, allow_nan=False))
+        content = json.dumps({**said, "checksum": _checksum_of(said)}, indent=2).encode()
         note = self._read_json("study.json")
         with disk_full_in_words(self.folder):
             write_whole(self.folder / "manifest.json", content)
@@ -432,6 +450,20 @@ class Results(InNotebooks):
 
     def _card(self) -> Card:
         return Card("Results", {"folder": self.folder, "": "to_frame() is the table of all runs"})
+
+
+def stored_manifest(path: Path) -> dict[str, Any]:
+    """Return what a manifest says; raises DamagedError if it is not as it was written."""
+    manifest = read_object(path)
+    own = _checksum_of(manifest)
+    if manifest.get("checksum", own) != own:  # which those of older versions have not
+        raise DamagedError(f"{path} is damaged: its checksum does not match")
+    return manifest
+
+
+def _checksum_of(manifest: Mapping[str, Any]) -> str:
+    said = {name: value for name, value in manifest.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _has_failed(unit: Unit, records: Mapping[str, StoredRecord]) -> bool:

@@ -10,6 +10,7 @@ import itertools
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +43,9 @@ from gainbias.tasks.task import as_integer, as_number, as_seed
 
 MOST_UNITS = 100_000
 """A study with more units is refused unless `max_units` allows it: it is probably a mistake."""
+
+MOST_POINTS = 100_000
+"""Most points of a grid, each of which is a lane: more are a mistake."""
 
 LONGEST_NAME = 200
 """Bytes of the name of a study; file systems have room for 255, and temporary names are longer."""
@@ -87,6 +91,16 @@ def read_study(path: str | Path) -> Study:
         return Study.from_dict({"name": path.stem, **_found_beside(path.parent, description)})
     except ValueError as error:  # of which syntax errors are
         raise ValueError(f"{path}: {error}") from error
+
+
+@contextmanager
+def as_stored_in(path: Path) -> Iterator[None]:
+    """Name the file if a description that is stored there is none, in a ``with`` block."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        words = f"is damaged: write it again with --resume (no study of this version: {error})"
+        raise ValueError(f"{path} {words}") from error
 
 
 def _found_beside(folder: Path, description: Mapping[str, Any]) -> dict[str, Any]:
@@ -261,7 +275,7 @@ class Study(InNotebooks):
     def cells(
         self, code: str | Mapping[Reach, str] | None = None, *, first_only: bool = False
     ) -> Iterator[Cell]:
-        """Iterate over the units, instance by instance: an early stop has something of everything.
+        """Iterate over the units, instance by instance, so that a study stopped early has some of everything.
 
         Parameters
         ----------
@@ -541,7 +555,7 @@ def _spaced(grid: Mapping[str, Any], where: str) -> list[float]:
         raise ValueError(f"{where}: must be [lowest, highest, how many], found {ends!r}")
     with _at(where):
         lowest, highest = (as_number(end, "an end of the grid") for end in ends[:2])
-        count = as_integer(ends[2], "the number of points", least=1)
+        count = as_integer(ends[2], "the number of points", least=1, most=MOST_POINTS)
         if kind == "log" and not (lowest > 0 and highest > 0):
             raise ValueError(f"the ends of a log grid must be positive, found {ends!r}")
     points = [float(point) for point in GRID_KINDS[kind](lowest, highest, count)]

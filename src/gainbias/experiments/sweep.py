@@ -103,7 +103,7 @@ def sweep(
     >>> runs[runs.step == 1000].groupby("a").instance.count().to_dict()
     {0.1: 3, 0.5: 3}
     """
-    require("data", "pandas", "pyarrow")
+    require("pandas", "pyarrow")
     study = as_study(study, max_units)
     check_choice(engine, workers, address, wait)
     limits = UnitLimits(unit_seconds, unit_memory)

@@ -113,7 +113,7 @@ def answer_of(unit: Unit) -> UnitAnswer:
     with Watch.silence():
         try:
             payload = packed(unit.compute())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return UnitAnswer(unit.id, None, _in_words(error), time.perf_counter() - started)
     return UnitAnswer(unit.id, payload, seconds=time.perf_counter() - started)
 
@@ -130,7 +130,10 @@ class LanesUnit(Unit, Protocol):
 
 
 def answers_together(units: Sequence[LanesUnit], device: str) -> list[UnitAnswer]:
-    """Compute units with as few runs as possible, and return their tables, in their order."""
+    """Compute units with as few runs as possible, and return their tables, in their order.
+
+    Where units fail together, each is computed once more alone, so that a bad one costs no other.
+    """
     if faults := [fault for unit in units if (fault := unit_fault(unit))]:
         raise WrongEnvironmentError(f"this process {faults[0]}")
     groups, found = dict[Any, list[LanesUnit]](), dict[str, UnitAnswer]()
@@ -143,14 +146,17 @@ def answers_together(units: Sequence[LanesUnit], device: str) -> list[UnitAnswer
                 payloads = [packed(tables) for tables in group[0].compute_together(group, device)]
                 took = (time.perf_counter() - started) / len(group)
                 answers = [UnitAnswer(u.id, p, seconds=took) for u, p in zip(group, payloads, strict=True)]
-            except Exception as error:
-                took = (time.perf_counter() - started) / len(group)
-                answers = [UnitAnswer(unit.id, None, _in_words(error), took) for unit in group]
+            except (Exception, SystemExit) as error:
+                if len(group) > 1:
+                    answers = [answer for unit in group for answer in answers_together([unit], device)]
+                else:
+                    took = time.perf_counter() - started
+                    answers = [UnitAnswer(group[0].id, None, _in_words(error), took)]
         found |= {answer.id: answer for answer in answers}
     return [found[unit.id] for unit in units]
 
 
-def _in_words(error: Exception) -> str:
+def _in_words(error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({os.path.basename(last.filename)}, line {last.lineno})"
 
@@ -212,7 +218,7 @@ def unit_fault(unit: Unit) -> str:
         what = ["gainbias", "its dependencies", *(name for name in unit.reach if "gainbias" not in name)]
         return (
             f"would compute {unit.label} with other code than was planned: have the same versions of "
-            f"{', '.join(what)} everywhere, then start workers anew"
+            f"{', '.join(what)} everywhere, then restart the workers"
         )
     if not has_one_thread():
         return (
@@ -229,7 +235,7 @@ def code_fault(codes: set[str]) -> str:
         return ""
     return (
         f"has gainbias {code_version()} with its dependencies, and the study was planned with "
-        f"{', '.join(sorted(codes - own))}: install the same versions everywhere, then start workers anew"
+        f"{', '.join(sorted(codes - own))}: install the same versions everywhere, then restart the workers"
     )
 
 

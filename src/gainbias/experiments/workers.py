@@ -23,7 +23,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-from gainbias.experiments.provenance import THREADS, code_version
+from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.units import Unit, UnitAnswer, UnitLimits, answer_of
 
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.5
@@ -281,9 +281,14 @@ def serve(handle: int) -> None:
                 asked.put(pipe.recv_bytes())
         os._exit(1)
 
+    def tell(message: Any) -> None:
+        try:
+            pipe.send(message)
+        except OSError:  # whoever asked was killed, and nobody reads a traceback
+            os._exit(1)
+
     threading.Thread(target=listen, daemon=True).start()
-    code_version()  # which all units are checked for, and takes a while
-    pipe.send("ready")
+    tell("ready")
     while True:
         try:
             what = asked.get(timeout=IDLE_SECONDS)
@@ -291,8 +296,8 @@ def serve(handle: int) -> None:
             return
         try:
             function, args = ForkingPickler.loads(what)
-            pipe.send((BEGUN, None))
+            tell((BEGUN, None))
             answer = RETURNED, function(*args)
         except Exception as error:
             answer = RAISED, error
-        pipe.send(answer)
+        tell(answer)

@@ -62,11 +62,12 @@ def _numbas_cuda() -> Any:
 
 cuda = _numbas_cuda()
 
+THREADS_OF_A_BLOCK = 64
+"""Lanes that a multiprocessor takes up together. Small blocks use up its registers best: what is left over is
+less than what a block needs."""
+
 _INSIDE = threading.RLock()
 """Held inside `unfused`."""
-
-THREADS_OF_A_BLOCK = 128
-"""Lanes that a multiprocessor takes up together."""
 
 _FUNCTIONS = ModuleType("functions")
 _FUNCTIONS.__dict__.update({**vars(np), "sqrt": math.sqrt, "copysign": math.copysign})
@@ -171,9 +172,10 @@ class DeviceForms:
             self._made[function] = on_device(self.bound(function))
         return self._made[function]
 
-    def kernel(self, function: Callable[..., Any]) -> Any:
-        """Return a function as a kernel, for `launch` and `assembly`."""
-        return cuda.jit(self.bound(function), **_options())
+    def kernel(self, function: Callable[..., Any], most_registers: int | None = None) -> Any:
+        """Return a function as a kernel, for `launch` and `assembly`; its threads may have few registers."""
+        limit = {"max_registers": most_registers} if most_registers and not is_simulated() else {}
+        return cuda.jit(self.bound(function), **_options(), **limit)
 
     def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function whose names of own functions are bound to device forms."""

@@ -108,7 +108,7 @@ class ConditionNumbers(InNotebooks):
 
     @cached_property
     def omega(self) -> float:
-        """Largest |P z|_D over |z|_D = 1, mu^T z = 0. It may be 1, also for an ergodic chain."""
+        """Largest |P z|_D over |z|_D = 1, mu^T z = 0. It may be 1 even for an ergodic chain."""
         return contraction_factor(self.transitions, self.flows.stationary)
 
     def as_dict(self) -> dict[str, float]:

@@ -308,7 +308,7 @@ class MarkovRewardProcess(InNotebooks):
         return expected_rewards(self.csr.indptr, Doubled(self.csr.data), values_at(values, self.csr))
 
     def embedded_chain(self) -> MarkovRewardProcess:
-        """Return the process of steps without their durations, with the rewards that a step brings in all.
+        """Return the process that counts steps, not time; a reward is all that its step brings.
 
         Its gain and bias are per step. Its rewards are R + rho tau, with reward rates rho and mean durations
         tau, so that the variance of a duration plays no part in it.
@@ -600,7 +600,7 @@ def read_process(path: str | BinaryIO) -> MarkovRewardProcess:
     )
     with open(path, "rb") if isinstance(path, str) else nullcontext(path) as file:
         if not zipfile.is_zipfile(file):
-            raise ValueError(f"{path} is no .npz file, {expected}")
+            raise ValueError(f"{path} is not an .npz file, {expected}")
     try:
         with np.load(path, allow_pickle=False) as parts:
             names = set(parts.files)

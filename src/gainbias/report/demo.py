@@ -207,7 +207,7 @@ def _from_events(folder: Path) -> DemoAnswer:
     found = evaluate_log(log, time="at", reward_rate="customers", per=1.0)
     write_page(found, folder / "queue.html")
     return DemoAnswer(
-        have="an event log: how many customers were there, from when on",
+        have="an event log: how many customers were there, and since when",
         question="How many customers are there on average over time?",
         answer=number_in_words(found.gain, found.gain_interval, found.confidence),
         exact=ARRIVALS / (SERVICES - ARRIVALS),
@@ -264,7 +264,7 @@ def _from_other_policy(folder: Path) -> DemoAnswer:
         found,
         folder / "another.html",
         have=f"the log of another policy, which tossed a coin {STEPS:,} times",
-        question="What would the good policy have earned, which never ran?",
+        question="What would the good policy, which never ran, have earned?",
         exact=_exact_gain(),
         command=f"gainbias evaluate {file} --state customers --action admit --reward earned "
         f"--policy {folder / 'few.npy'}",
@@ -294,7 +294,7 @@ def _page(answers: list[DemoAnswer]) -> str:
     return assembled(
         "demo.html",
         [],
-        title="One queue, asked in five ways",
+        title="One queue, five kinds of answer",
         answers="\n".join(map(_section, answers)),
         data=script_data({}),
     )

@@ -24,7 +24,7 @@ from pandas import DataFrame
 from gainbias.evaluation.estimate import as_precise
 from gainbias.experiments.inspection import MOST_PANELS
 from gainbias.experiments.results import Results, disk_full_in_words
-from gainbias.experiments.study import Study
+from gainbias.experiments.study import Study, as_stored_in
 from gainbias.progress import Watch
 from gainbias.report.data.results import read_manifest
 from gainbias.report.data.sweep_means import (
@@ -86,12 +86,14 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
         If a file is damaged, or another version wrote it.
     """
     manifest = read_manifest(results.folder / "manifest.json")
-    table = results.folder / "runs.parquet"
-    if not table.exists():
+    table = results.table_to_show("runs", manifest)
+    if table is None:
         return {}
     with Watch() as watch, disk_full_in_words(results.folder):
         watch.show("report: means and intervals", 0, 3)
-        folder, params = results.folder / "report", Study.from_dict(manifest["description"]).layout.optional
+        folder = results.folder / "report"
+        with as_stored_in(results.folder / "manifest.json"):
+            params = Study.from_dict(manifest["description"]).layout.optional
         with _readable(table):
             summary = Summary(table, params)
         with _table_of_points(None if page else folder / "summary.csv") as file:
@@ -159,6 +161,8 @@ def _parts(summary: Summary, table: Path) -> Iterator[SummaryPart]:
 def _readable(table: Path) -> Iterator[None]:
     try:
         yield
+    except PermissionError:
+        raise
     except (ValueError, OSError, KeyError) as error:  # of which pyarrow's are
         raise ValueError(f"{table} is damaged: write it again with --resume") from error
 
@@ -330,7 +334,7 @@ def _warning(manifest: Mapping[str, Any], left_out: str) -> str:
     return "".join(f'<p class="warning" role="note">{escape(text)}</p>' for text in texts)
 
 
-ANSWER_HEADER = ("Task", "Least error", "Step size", "Error at the end", "95 % interval", "How sure")
+ANSWER_HEADER = ("Task", "Smallest error", "Step size", "Error at the end", "95 % interval", "How sure")
 
 
 def _answer_table(best: DataFrame) -> str:
@@ -403,7 +407,7 @@ def how_sure(rows: DataFrame) -> str:
         return "all diverged"
     said = ["a better step size may lie beyond the grid"] if first.at_edge else []
     if first.instances < FEWEST_INSTANCES:
-        return "; ".join([f"cannot be said: only {_count(first.instances, 'instance')}", *said])
+        return "; ".join([f"cannot be said: measured on only {_count(first.instances, 'instance')}", *said])
     rivals = others.loc[others["low"] <= first.high, "series"].tolist()
     if rivals:
         more = f" and {len(rivals) - MOST_RIVALS} more" if len(rivals) > MOST_RIVALS else ""

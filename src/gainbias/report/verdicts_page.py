@@ -48,9 +48,9 @@ ALL_EXPLAINED = f"None: ours is within a factor of {NEAR:g} of each under some c
 
 
 HEADLINES = {
-    "fair, centred": "By one centred error for all, at equal numbers of transitions (protocol fair),",
-    "literal": "By what the paper's text says (protocol literal),",
-    "inferred": "By what fits the paper's numbers best (protocol inferred),",
+    "fair, centred": "Fair (one centred error for all methods, equal numbers of transitions):",
+    "literal": "Literal (what the paper's text says):",
+    "inferred": "Inferred (what fits the paper's numbers best):",
 }
 """Scores that are summed up first, one sentence each; the one that treats all methods alike begins."""
 
@@ -64,7 +64,7 @@ def headline(table: DataFrame) -> list[tuple[str, str]]:
     --------
     >>> rows = [("a", "literal", 3, 3, ""), ("b", "literal", 1, 3, "by our constants")]
     >>> [(held, lost)] = headline(DataFrame(rows, columns=["claim", "score", "held", "of", "caveat"]))
-    >>> held.split("), ", 1)[1], lost
+    >>> held.split("): ", 1)[1], lost
     ('1 of 2 claims hold in most runs.', 'Not: b (1 of 3 runs, by our constants).')
     """
     sentences = []
@@ -150,7 +150,7 @@ def _section(claim: StudyClaim, table: DataFrame, paper: Paper, findings: str) -
     if printed != "-":
         lines += ["", f"By the paper's own tables: in {printed}."]
     if table.empty:
-        return "\n".join([*lines, "", "The stored runs do not hold what it takes to judge this."])
+        return "\n".join([*lines, "", "The stored runs are not enough to judge this."])
     rows = [[[TableCell(text) for text in verdict_texts(row)]] for row in table.itertuples()]
     sheet = Sheet(claim.name, "", verdict_header(claim), rows, text_columns=6)
     return "\n".join([*lines, "", markdown(sheet)])

@@ -71,7 +71,7 @@ def write_page(
     elif (folder / CLAIMS_FILE).exists():
         write_claims_page(read_claims(folder / CLAIMS_FILE), folder / CLAIMS_FILE, path)
     else:
-        require("data", "pandas", "pyarrow")
+        require("pandas", "pyarrow")
         _write_folder_page(folder, path)
     return path
 

@@ -147,7 +147,7 @@ def bernoulli_features(
         raise ValueError(f"normalisation must be 'literal' or 'per-row', found {normalisation!r}")
     if np.ptp(bias) == 0.0 or np.ptp(solution.mrp.rewards) == 0.0:
         raise ValueError(
-            "the bias is 0 because every state has the same reward, and a column of zeros is no feature: "
+            "the bias is 0 because every state has the same reward, and a column of zeros is not a feature: "
             "choose features that do not contain the bias"
         )
     generator = np.random.default_rng(rng)

@@ -59,6 +59,8 @@ class Recipe(InNotebooks):
         What the paper prints for the task; None if it is not one of the paper's.
     title : str
         What tables and figures call the task; by default its id in words.
+    needs : tuple of str
+        Optional modules that its process is made with.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Recipe(InNotebooks):
     features: MakeFeatures | None = None
     paper: PaperNumbers | None = None
     title: str = ""
+    needs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Give a recipe without a title its id in words."""

@@ -1,4 +1,4 @@
-"""The contract suite: what every algorithm must keep, your own and those of this package.
+"""The contract suite: checks that every algorithm must pass, yours and those of this package.
 
 `check_algorithm` makes all checks. Start with `suite`, the table of them and the report; each check is a
 function in `dependence` (what runs depend on, and what not) or in `declared` (steps are what is declared, and

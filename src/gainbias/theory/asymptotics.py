@@ -437,7 +437,7 @@ def efficiency(
     sampling: Sampling = "markov",
     tail_average: float = 0.0,
 ) -> float:
-    """Return how many times more transitions than least squares an algorithm needs, for the same small error.
+    """Return how many times as many transitions as least squares an algorithm needs for the same small error.
 
     The yardstick depends on what is estimated, not on the algorithm. If features span the constant values,
     all undiscounted algorithms have the same limit up to a constant. All are compared with `lstd` as it is,

@@ -191,7 +191,7 @@ def recommend(
     max_steps: int = 1_000_000,
     lanes: int = 200,
 ) -> Recommendation:
-    """Return a step size and a number of steps for a wanted error: certified, and enough in fact.
+    """Return a step size and a number of steps for a given error: certified ones, and ones that suffice.
 
     Parameters
     ----------

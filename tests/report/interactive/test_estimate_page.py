@@ -142,7 +142,7 @@ class TestInABrowser:
         assert shown["z"][second][first] == box.value(seen)
         assert shown["text"][second][first] == f"{box.value(seen):+.3f} ({low:+.3f} to {high:+.3f})"
         assert shown["z"][-1][-1] is None  # never seen
-        assert shown["text"][-1][-1] == "nothing alike was seen"
+        assert shown["text"][-1][-1] == "nothing similar was seen"
         window.find('[data-choice="shown"] option[value="width"]').click()
         assert window.fragment() == "shown=width"
         (widths,) = drawn(window)
@@ -206,7 +206,7 @@ class TestInABrowser:
 class TestVerdict:
     def test_it_stands_below_the_interval_and_is_not_said_again(self, queue):
         shown = estimate_html(queue, MADE).partition('class="interval"')[2].partition("</header>")[0]
-        assert '<div class="conclusion held" role="note"><p>Steady: nothing speaks against' in shown
+        assert '<div class="conclusion held" role="note"><p>Steady: no reason to doubt' in shown
         verdict = replace(
             queue.diagnostics.verdict, kind="drifting", is_trusted=False, words="drifting: away"
         )

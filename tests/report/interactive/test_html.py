@@ -53,14 +53,14 @@ def test_all_verdicts_are_there(page, tables):
     for claim in STUDY_CLAIMS:
         assert f'data-claim="{claim.name}"' in text
     assert text.count('<table class="reasons">') == tables.verdicts["claim"].nunique()
-    assert "The stored runs do not hold what it takes to judge this." in text
+    assert "The stored runs are not enough to judge this." in text
 
 
 def test_the_first_screen_says_what_held(page, tables):
     """A sentence for each protocol, with the runs of each claim that did not hold, above the tabs."""
     first = unescape(page.read_text().split('<div role="tablist"')[0])
     sentences = headline(tables.verdicts)
-    assert [("literal" in held, "inferred" in held, "fair" in held) for held, _ in sentences] == [
+    assert [("Literal" in held, "Inferred" in held, "Fair" in held) for held, _ in sentences] == [
         (False, False, True),  # the protocol that treats all methods alike begins
         (True, False, False),
         (False, True, False),

@@ -62,14 +62,14 @@ def text_of(html):
 
 ADVICE = {
     "steady": "Use the mean with its interval. For an interval half as wide, collect 4 times as many",
-    "warming up": "Leave out as much of other runs like this one: skip=648.",
+    "warming up": "Leave out as much from similar runs: skip=648.",
     "level shift": "Evaluate the numbers before it and after it by themselves: x[:12123] and x[12123:].",
     "drifting": "Do not report one mean",
     "periodic": "Use the mean with its interval",
     "rare events": "A run that is long enough for the mean has about",
     "chains disagree": "Evaluate each chain by itself",
     "too short": "A run that is long enough for the mean has about",
-    "heavy tails": "Report no interval of the mean. A longer run does not help. Report the quantiles",
+    "heavy tails": "Do not report an interval of the mean. A longer run does not help. Report the quantiles",
     "constant": "Check that this is the right column",
 }
 REASONS = {"periodic": "period", "rare events": "tail", "heavy tails": "tail", "constant": None}
@@ -78,7 +78,7 @@ ALARMS = {
     "drifting": "Does the level drift?",
     "rare events": "How many rare events make up the variance?",
     "chains disagree": "Do the chains agree?",
-    "too short": "Is there a slow part that it is too short for?",
+    "too short": "Is the series too short for its slowest part?",
     "heavy tails": "Does the variance look infinite?",
 }
 
@@ -213,7 +213,7 @@ class TestParts:
         facts = replace(found["steady"].diagnostics, is_complete=False, warnings=("row 7 is no number",))
         broken = replace(found["steady"], diagnostics=facts)
         mend, read, *_ = next_steps(broken)
-        assert mend == "Mend the row that the first warning names, and evaluate again."
+        assert mend == "Correct the row that the first warning names, and evaluate again."
         assert read == "Read the warnings: they put the mean in doubt."
         assert 'class="conclusion open"' in series_html(broken, MADE)
         grouped = gb.GroupedSeries({"a": broken, "b": found["steady"]})

@@ -166,7 +166,7 @@ class TestInABrowser:
         mean = [error_of(20, 0.0, 0.2, instance, 100) for instance in range(1, 8, 2)]
         assert cells[:3] == ["garnet, num_states 20", "td-lambda, trace_decay 0", "0.2"]
         assert float(cells[3]) == pytest.approx(sum(mean) / 4, rel=0.01)
-        assert cells[5] == "cannot be said: only 4 instances"
+        assert cells[5] == "cannot be said: measured on only 4 instances"
         top = "return document.querySelector('#answer tbody').getBoundingClientRect().bottom"
         assert browser.run(top) < 800
         browser.find("#answer tbody tr:nth-child(2) a").click()

@@ -8,9 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from math import comb
 from numbers import Real
 from typing import Any, get_args
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.another.chances import (
@@ -21,9 +23,10 @@ from gainbias.evaluation.another.chances import (
     chances_of,
     table_width,
 )
-from gainbias.evaluation.another.counted import Alone, Counting, widened
+from gainbias.evaluation.another.counted import Alone, Counting
 from gainbias.evaluation.another.linear import Fitting, durations_of
 from gainbias.evaluation.another.passes import Asked, FirstReading, GivenChances, LogReading, Passing
+from gainbias.evaluation.another.record import NoAnswer, widened
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import GainEstimate, check_divisor, estimate_gain
@@ -32,7 +35,15 @@ from gainbias.evaluation.reading import Display
 from gainbias.evaluation.sources.columns import Columns, Name, as_columns
 from gainbias.evaluation.sources.logs import OpenLog
 from gainbias.evaluation.sources.spaces import Limits
-from gainbias.evaluation.stream import STEP, ObservedSteps, OnTermination, Timed, check_on_termination, peeked
+from gainbias.evaluation.stream import (
+    STEP,
+    BrokenStream,
+    ObservedSteps,
+    OnTermination,
+    Timed,
+    check_on_termination,
+    peeked,
+)
 from gainbias.evaluation.values.methods import Learning
 from gainbias.progress import Interruptions, Watch
 
@@ -41,6 +52,9 @@ TARGET_METHODS = ("auto", *get_args(Alone))
 
 AUTOMATIC_PAIR_FEATURES = 300
 """Most features of state-actions that are chosen automatically."""
+
+MOST_ACTIONS = 100_000
+"""Most actions that are told apart: the probabilities of all of them are kept for each state."""
 
 HIGH_DEGREE, HIGH_DEGREE_FEATURES = 5, 100
 """Highest degree of polynomials that are chosen automatically, and most features for one above 3: a degree of
@@ -55,7 +69,10 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
             first, gathering = _first_reading(reading, asked, Passing(interruptions, Display(watch)))
             if first.unit != STEP:
                 check_divisor(first.duration / first.steps)
-            answers: list[Any] = list(gathering.answers(first, asked, reading))
+            try:
+                answers: list[Any] = list(gathering.answers(first, asked, reading))
+            except NoAnswer as error:
+                raise NoAnswer("; ".join([str(error), *first.cut_short])) from None
         with Watch() as watch:
             difference = BatchMeans() if len(answers) > 1 else None
 
@@ -80,7 +97,8 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
         return estimates, None
     plain = answers[0].unweighted
     apart = estimate_gain(difference, asked.confidence, find_warm_up=False, unweighted=plain)
-    return estimates, widened(apart, max(answer.widening() for answer in answers[:2]))
+    left_out = float(np.hypot(*(answer.left_out_error() for answer in answers[:2])))
+    return estimates, widened(apart, max(answer.widening() for answer in answers[:2]), left_out)
 
 
 def _first_reading(
@@ -140,13 +158,31 @@ def _number_of_actions(opened: OpenLog, features: Any) -> int:
     """Return how many actions the log knows; 0 if they are continuous, and features say what to do then."""
     limits = opened.actions
     if limits is not None and limits.whole and not limits.shape:
+        if limits.high >= MOST_ACTIONS:
+            raise ValueError(
+                f"actions go up to {limits.high:,.0f}, and at most {MOST_ACTIONS:,} are told apart: number "
+                "them from 0, for example with pandas.factorize"
+            )
         return int(limits.high) + 1
     if limits is not None and isinstance(features, ActionFeatures) and features.expected is not None:
         return 0
     raise ValueError(
-        "actions must be integers from 0, in one column: number other things, for example with "
-        "pandas.factorize; for continuous actions pass features=gb.ActionFeatures(features, expected)"
+        f"actions must be integers from 0, in one column{_first_that_is_none(opened)}: number other things, "
+        "for example with pandas.factorize; for continuous actions pass features=gb.ActionFeatures(features, "
+        "expected)"
     )
+
+
+def _first_that_is_none(opened: OpenLog) -> str:
+    """Return the first action of a log that is no integer, with its row, in words."""
+    try:
+        for piece in opened.pieces:
+            actions = piece.beside["action"]
+            if actions.ndim == 1 and (wrong := np.flatnonzero(actions != np.floor(actions))).size:
+                return f", found {actions[wrong[0]]:g} in row {piece.beside['row'][wrong[0]]}"
+    except BrokenStream as error:
+        return f" ({error})"
+    return ""
 
 
 def _observed(limits: Limits, reading: LogReading, num_actions: int, first: NDArray[Any]) -> ObservationMap:
@@ -161,15 +197,13 @@ def _observed(limits: Limits, reading: LogReading, num_actions: int, first: NDAr
 
 def _automatic(limits: Limits, reading: LogReading, num_actions: int, first: NDArray[Any]) -> ObservationMap:
     """Return polynomials of a degree for which the features of all actions are not too many."""
+    numbers = int(np.prod(limits.shape))
     for degree in range(HIGH_DEGREE, 0, -1):
-        made = observation_map(limits, f"polynomial,{degree}", first, reading.on_termination)
-        most = HIGH_DEGREE_FEATURES if degree > 3 else AUTOMATIC_PAIR_FEATURES
-        if made.num_features * num_actions <= most:
-            return made
-    if made.num_features * num_actions <= MOST_PAIR_FEATURES:
-        return made
+        most = MOST_PAIR_FEATURES if degree == 1 else AUTOMATIC_PAIR_FEATURES
+        if comb(numbers + degree, degree) * num_actions <= (HIGH_DEGREE_FEATURES if degree > 3 else most):
+            return observation_map(limits, f"polynomial,{degree}", first, reading.on_termination)
     raise ValueError(
-        f"observations of {limits.shape} numbers and {num_actions} actions are too many for features chosen "
+        f"observations of {numbers} numbers and {num_actions} actions are too many for features chosen "
         "by themselves: pass features, a function from observations (m, ...) to rows of features (m, d)"
     )
 

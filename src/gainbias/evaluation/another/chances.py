@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +32,8 @@ ROUNDING_OF_SUMS = 1e-6
 MOST_CHECKED_PAIRS = 300
 """Most state-actions that are told apart when it is asked what features do not express."""
 
-COSINES = 60
-"""Features that are asked instead."""
+WAVES, STEPS_FOR_WAVE = 40, 25
+"""Waves over observations that are asked for each action instead, and steps for each of them at least."""
 
 MOST_PAIR_FEATURES = 1_000
 """Most features of state-actions: sums of d x d products and dense equations are kept for them."""
@@ -70,9 +70,24 @@ class Chances:
         width: int | None = None,
     ) -> None:
         self._ask, self.name, self.num_actions, self.width = ask, name, num_actions, width
+        self._left_out: list[int] = []
+
+    def leave_out(self, actions: list[int]) -> None:
+        """From now on share the probabilities of some actions among the others, as these are."""
+        self._left_out = actions
 
     def __call__(self, observations: NDArray[Any]) -> Floats:
         """Return the probabilities of all actions, (m, A) for (m, ...); A may grow with what was asked."""
+        chances = self._all(observations)
+        if not self._left_out:
+            return chances
+        chances[:, self._left_out] = 0.0
+        total = chances.sum(axis=1, keepdims=True)
+        others = np.ones(chances.shape[1])
+        others[self._left_out] = 0.0
+        return np.where(total > 0.0, chances / np.where(total > 0.0, total, 1.0), others / others.sum())
+
+    def _all(self, observations: NDArray[Any]) -> Floats:
         try:
             found = np.asarray(self._ask(observations))
         except Exception as error:
@@ -121,7 +136,10 @@ def table_width(policy: Any) -> int | None:
     """Return the number of actions that an array of probabilities knows; None for any other policy."""
     if callable(policy) or isinstance(policy, str) or hasattr(policy, "predict"):
         return None
-    shape = np.shape(policy)
+    try:
+        shape = np.shape(policy)
+    except ValueError:  # ragged: what is wrong is said where the log is known
+        return None
     return int(shape[1]) if len(shape) == 2 else None
 
 
@@ -158,6 +176,11 @@ def chances_of(policy: Policy, limits: Limits, num_actions: int, name: str, note
 
 
 def _of_table(policy: Any, limits: Limits, num_actions: int, name: str) -> Chances:
+    if isinstance(policy, Mapping):
+        raise ValueError(
+            f"{name} is a {type(policy).__name__}: ask about one policy at a time, or about two with "
+            "gb.compare_policies_on_log"
+        )
     if not limits.whole or limits.shape:
         raise ValueError(
             f"{name}: an array is for discrete observations only, single integers: pass a function from "
@@ -366,16 +389,20 @@ class PairFeatures:
             )
         return rows
 
-    def richer(self, basis: Floats) -> PairFeatures | None:
+    def richer(self, other: PairFeatures, seen: list[NDArray[Any]], steps: int) -> PairFeatures | None:
         """Return richer features of the same policy; None where their mean under it is not known.
 
-        For few discrete observations one for each state-action; otherwise cosines of random combinations of
-        the features that are there.
+        For few discrete observations one for each state-action; otherwise these features, those of `other`,
+        and smooth waves of the observations for each action.
 
         Parameters
         ----------
-        basis : (d, k) array
-            Combinations that are orthonormal along the log.
+        other : PairFeatures
+            Of the same policy.
+        seen : list of (m, ...) arrays
+            Observations of the log.
+        steps : int
+            Number of steps: `STEPS_FOR_WAVE` are wanted for each further feature.
         """
         if self.chances is None or self.num_actions == 0:
             return None
@@ -386,14 +413,37 @@ class PairFeatures:
                 lambda seen, actions: every[seen * count + actions.astype(np.int64)]
             )
             return PairFeatures(self.observed, one_for_each, self.chances, count)
-        rng = np.random.default_rng(0)
-        turns, starts = rng.normal(size=(basis.shape[1], COSINES)), rng.uniform(0.0, 2.0 * np.pi, COSINES)
-        turns /= np.sqrt(basis.shape[1])
+        waves = _waves(seen, min(WAVES, steps // (STEPS_FOR_WAVE * count)))
+        own = (self,) if other is self else (self, other)
 
-        def cosines(seen: NDArray[Any], actions: NDArray[Any]) -> Floats:
-            return np.asarray(np.cos(self.rows(seen, actions) @ basis @ turns + starts))
+        def rows(seen: NDArray[Any], actions: NDArray[Any]) -> Floats:
+            of_actions = np.eye(count)[actions.astype(np.int64)]
+            further = (of_actions[:, :, None] * waves(seen)[:, None, :]).reshape(len(seen), -1)
+            return np.concatenate([*(part.rows(seen, actions) for part in own), further], axis=1)
 
-        return PairFeatures(self.observed, ActionFeatures(cosines), self.chances, count)
+        return PairFeatures(self.observed, ActionFeatures(rows), self.chances, count)
+
+
+def _waves(seen: list[NDArray[Any]], count: int) -> Callable[[NDArray[Any]], Floats]:
+    """Return cosines of random combinations of observations, in units of how far these vary.
+
+    Along a combination of many numbers they are as smooth as along one of two.
+    """
+    flat = np.concatenate([part.reshape(len(part), -1) for part in seen]).astype(np.float64)
+    largest = np.maximum(np.abs(flat).max(axis=0), 1e-300)
+    flat /= largest  # so that the squares of no unit are lost
+    middle, spread = flat.mean(axis=0), flat.std(axis=0)
+    moving = spread > 0.0
+    rng = np.random.default_rng(0)
+    turns = rng.normal(size=(int(moving.sum()), count)) / spread[moving][:, None]
+    turns /= np.sqrt(max(1.0, moving.sum() / 2.0))
+    starts = rng.uniform(0.0, 2.0 * np.pi, count)
+
+    def waves(observations: NDArray[Any]) -> Floats:
+        numbers = observations.reshape(len(observations), -1) / largest - middle
+        return np.asarray(np.cos(numbers[:, moving] @ turns + starts))
+
+    return waves
 
 
 def _with_constants(rows: Floats) -> Floats:

@@ -34,11 +34,16 @@ from gainbias.evaluation.another.record import (
     Overlap,
     Place,
     Target,
+    assumed_part,
     heaviest_first,
     kish,
     left_out_in_words,
+    percent,
     places_in_words,
+    rare_in_words,
     weak_in_words,
+    widened,
+    worth_of,
 )
 from gainbias.evaluation.another.tables import (
     Counts,
@@ -163,7 +168,7 @@ def _model(counted: Counted, asked: Asked, policy: Policy) -> _Modelled:
     overlap = _overlap(counted, model)
     if overlap.missing_share > MOST_MISSING:
         raise NoAnswer(
-            f"no support: the policy would spend about {100 * overlap.missing_share:.2g} % of its steps at "
+            f"no support: the policy would spend about {percent(overlap.missing_share)} % of its steps at "
             f"state-actions that the log lacks: {places_in_words(overlap.missing)}. There is no answer from "
             "this log: use one in which these happen, or ask about a policy that leaves them out"
         )
@@ -273,7 +278,7 @@ class CountedAnswer:
     def __init__(self, counted: Counted, modelled: _Modelled, asked: Asked, behaviour: Floats) -> None:
         self._counted, self._modelled, self._asked = counted, modelled, asked
         self._influence = TableInfluence(modelled.model, counted.first.steps)
-        self._means = BatchMeans()
+        self._means, self._weights = BatchMeans(), BatchMeans()
         self._truncated: tuple[TableInfluence, BatchMeans, float] | None = None
         self._alone: AloneAnswer | None = None
         if asked.method != "auto":
@@ -299,6 +304,7 @@ class CountedAnswer:
         steps = self._counted.numbering(observed)
         terms = self._influence.add(steps)
         self._means.add(terms)
+        self._weights.add(self._modelled.model.ratio[self._influence.pairs_of(steps)])
         if self._truncated is not None:
             self._truncated[1].add(self._truncated[0].add(steps))
         if self._alone is not None:
@@ -309,6 +315,10 @@ class CountedAnswer:
         """Return by how much errors are larger than the terms say."""
         return self._influence.widening()
 
+    def left_out_error(self) -> float:
+        """Return how far the gain may be moved by what was left out."""
+        return self._modelled.model.left_out_error()
+
     @property
     def unweighted(self) -> BatchMeans:
         """The errors at each step before they are multiplied by the ratio, of which the largest is known."""
@@ -317,11 +327,16 @@ class CountedAnswer:
     def estimate(self) -> Estimate:
         """Return the estimate after all steps."""
         first, model, influence = self._counted.first, self._modelled.model, self._influence
-        overlap = replace(self._modelled.overlap, terms=influence.terms())
-        gain, method = self._gain()
+        gain, assumed, method = self._gain()
+        overlap = replace(
+            self._modelled.overlap,
+            terms=influence.terms(),
+            worth=worth_of(self._weights),
+            assumed_share=assumed,
+        )
         states, pairs = influence.deviations()
         truncated = self._alternative() if overlap.is_weak else None
-        warnings, notes = left_out_in_words(overlap, model.span(), gain.standard_error)
+        warnings, notes = left_out_in_words(overlap, self.left_out_error())
         return Estimate(
             gain=gain.gain,
             gain_interval=gain.interval,
@@ -331,6 +346,7 @@ class CountedAnswer:
                 gain,
                 warnings + weak_in_words(overlap, truncated),
                 notes,
+                rare_in_words(overlap),
                 algorithm=method,
                 value_batches=influence.num_batches,
                 value_effective_sample_size=overlap.effective_sample_size,
@@ -345,18 +361,23 @@ class CountedAnswer:
             target=self._target(overlap, pairs, truncated),
         )
 
-    def _gain(self) -> tuple[GainEstimate, str]:
-        """Return the gain, by the method that was asked for, and that in words."""
+    def _gain(self) -> tuple[GainEstimate, float, str]:
+        """Return the gain by the method asked for, what of its variance is assumed, and the method."""
         counts, confidence = self._modelled.model.counts, self._asked.confidence
         found = estimate_gain(self._means, confidence, find_warm_up=False, unweighted=self.unweighted)
-        gain = widened(found, self.widening())
+        gain = widened(found, self.widening(), self.left_out_error())
+        assumed = assumed_part(found, gain)
         if self._alone is None:
-            return gain, (
-                f"the policy's chain by the transitions of the log, {len(counts.states):,} states and "
-                f"{len(counts.visits):,} state-actions, solved exactly"
+            return (
+                gain,
+                assumed,
+                (
+                    f"the policy's chain by the transitions of the log, {len(counts.states):,} states and "
+                    f"{len(counts.visits):,} state-actions, solved exactly"
+                ),
             )
         middle, interval, error, method = self._alone.answer(confidence)
-        return replace(gain, gain=middle, interval=interval, standard_error=error), method
+        return replace(gain, gain=middle, interval=interval, standard_error=error), assumed, method
 
     def _target(self, overlap: Overlap, deviations: Floats, truncated: Alternative | None) -> Target:
         counts = self._modelled.model.counts
@@ -378,7 +399,7 @@ class CountedAnswer:
         )
         words = (
             f"for a policy that leaves out what was seen fewer than {FEW_VISITS} times, "
-            f"{100 * share:.2g} % of its steps"
+            f"{percent(share)} % of its steps"
         )
         return Alternative(found.gain, found.interval, words)
 
@@ -412,12 +433,6 @@ class CountedAnswer:
             gram=gram,
             warnings=(),
         )
-
-
-def widened(gain: GainEstimate, factor: float) -> GainEstimate:
-    """Return an estimate whose interval and standard error are larger by a factor."""
-    low, high = (gain.gain + factor * (end - gain.gain) for end in gain.interval)
-    return replace(gain, interval=(low, high), standard_error=factor * gain.standard_error)
 
 
 class Products:

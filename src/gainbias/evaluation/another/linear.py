@@ -41,8 +41,13 @@ from gainbias.evaluation.another.record import (
     Overlap,
     Place,
     Target,
+    assumed_part,
     heaviest_first,
+    left_out_in_words,
+    percent,
     weak_in_words,
+    widened,
+    worth_of,
 )
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate, gain_history
@@ -65,17 +70,17 @@ LINEAR_PIECE = 4096
 CLIPPED_AT = 4.0
 """Weights of the truncated answer are cut at the root of the number of steps over this."""
 
-KEPT_FOR_CHECK, CHECK_BLOCKS = 20_000, 32
+KEPT_FOR_CHECK, CHECK_BLOCKS = 50_000, 32
 """Steps that are looked at for what features do not express, and blocks that they form."""
 
 FEWEST_FOR_CHECK = 1_000
 """From fewer steps nothing is concluded about features."""
 
-SURE_OF_MOVE = 4.0
-"""Standard errors by which richer features must move the gain, as if their weights were known."""
+SURE_OF_MOVE = 2.75
+"""Standard errors by which richer features must move the gain: 1 % of Student's law with 31 degrees."""
 
-FITS_MAY_MOVE = 2.0
-"""Standard errors of the gain by which the noise of these weights may move it."""
+MOVE_WORTH_WARNING = 1.0
+"""Standard errors of the gain by which they must move it."""
 
 
 class Rows(NamedTuple):
@@ -147,8 +152,10 @@ class LinearSums:
             float(len(rewards)),
         )
 
-    def plus(self, other: LinearSums) -> LinearSums:
-        """Return the sums over the steps of both."""
+    def plus(self, other: LinearSums | None) -> LinearSums:
+        """Return the sums over the steps of both; None has none."""
+        if other is None:
+            return self
         return LinearSums(*(getattr(self, name) + getattr(other, name) for name in self.__dict__))
 
 
@@ -233,6 +240,8 @@ class LinearInfluence:
         Sums over batches of phi times the residual of values.
     centre, weight : float
         Sums of w t V(s) and of w t.
+    apart : float
+        Sum of the squares of Q(s, a) - V(s).
     """
 
     def __init__(self, model: LinearModel, steps: int) -> None:
@@ -241,7 +250,7 @@ class LinearInfluence:
         self.noise = np.zeros((self.num_batches, len(model.values)))
         self.levels = np.zeros((self.num_batches, 2))
         self.mean_features = np.zeros(len(model.values))
-        self.squares = self.fourth = self.ratio_squares = self._unit = 0.0
+        self.squares = self.fourth = self.ratio_squares = self.apart = self._unit = 0.0
 
     def add(self, values: Rows, ratio: Rows, rewards: Floats, durations: Floats) -> tuple[Floats, Floats]:
         """Return the terms of the next steps, whose mean is the gain, and their ratios; (m,) each."""
@@ -256,6 +265,7 @@ class LinearInfluence:
         self.squares += float(in_unit @ in_unit)
         self.fourth += float((in_unit**4).sum())
         self.ratio_squares += float(weights @ weights)
+        self.apart += float((((values.done - values.here) @ model.values) ** 2).sum())
         self._add_noise(values, rewards, durations, weights, led)
         return np.asarray(model.gain + terms), weights
 
@@ -346,19 +356,34 @@ class Fitting:
             lasted = durations_of(piece)
             for number, (values, ratio) in enumerate(zip(self._values, self._ratio, strict=True)):
                 phi, psi = both_rows(values, ratio, piece)
-                sums, before = LinearSums.of(phi, psi, piece.rewards, lasted), self._sums[number]
-                self._sums[number] = sums if before is None else before.plus(sums)
+                self._sums[number] = LinearSums.of(phi, psi, piece.rewards, lasted).plus(self._sums[number])
             self._count(piece)
 
     def answers(self, first: FirstReading, asked: Asked, reading: LogReading) -> list[LinearAnswer]:
         """Return what answers for each policy, after the first reading."""
         made = []
         for number, sums in enumerate(self._sums):
-            assert sums is not None
             missing = self._missing(number)
+            if missing:
+                sums = self._without(number, missing, first, reading)
+            assert sums is not None
             model = LinearModel(sums, asked.discount)
             made.append(LinearAnswer(first, model, self._values[number], self._ratio[number], asked, missing))
         return made
+
+    def _without(
+        self, number: int, missing: tuple[Place, ...], first: FirstReading, reading: LogReading
+    ) -> LinearSums | None:
+        """Read once more for a policy that leaves out some actions."""
+        values, ratio, sums = self._values[number], self._ratio[number], None
+        assert values.chances is not None
+        values.chances.leave_out([place.action for place in missing])
+        opened = reading.opened([], [], num_actions=self._num_actions)
+        for steps in reading.steps(opened, opened.pieces, [], first.steps):
+            for piece in pieces_of(steps):
+                phi, psi = both_rows(values, ratio, piece)
+                sums = LinearSums.of(phi, psi, piece.rewards, durations_of(piece)).plus(sums)
+        return sums
 
     def _count(self, steps: ObservedSteps) -> None:
         if not self._num_actions:
@@ -380,7 +405,7 @@ class Fitting:
         taken = np.pad(self._taken, (0, len(wanted) - len(self._taken)))
         shares = np.where(taken == 0.0, wanted, 0.0) / wanted.sum()
         missing = tuple(
-            Place("any", int(action), float("inf"), 0.0, float(shares[action]))
+            Place(None, int(action), float("inf"), 0.0, float(shares[action]))
             for action in np.flatnonzero(shares)
         )
         if shares.sum() > MOST_MISSING:
@@ -422,7 +447,8 @@ class LinearAnswer:
         self._first, self._model, self._asked, self._missing = first, model, asked, missing
         self._values, self._ratio = values, ratio
         self._influence = LinearInfluence(model, first.steps)
-        self._means, self._clipped = BatchMeans(), RatioMeans()
+        self._means, self._weights, self._clipped = BatchMeans(), BatchMeans(), RatioMeans()
+        self._residuals = BatchMeans()
         self._most = float(np.sqrt(first.steps)) / CLIPPED_AT
         self._cut = 0.0
         self._alone: BatchMeans | RatioMeans | None = None
@@ -431,7 +457,7 @@ class LinearAnswer:
         if asked.method != "auto":
             self._alone = BatchMeans() if asked.method == "model" else RatioMeans()
         self._heaviest: list[Place] = []
-        self._check = Disagreement(ratio.richer(_basis(model.sums.ratio_gram / first.steps)), first.steps)
+        self._check = Disagreement(values, ratio, first.steps)
 
     def add(self, steps: ObservedSteps) -> Floats:
         """Add the next steps, and return their terms."""
@@ -442,16 +468,18 @@ class LinearAnswer:
         phi, psi = both_rows(self._values, self._ratio, steps)
         terms, weights = self._influence.add(phi, psi, steps.rewards, lasted)
         self._means.add(terms)
+        self._weights.add(weights)
         if isinstance(self._alone, RatioMeans):
             self._alone.add(weights * steps.rewards, weights * lasted)
         elif self._alone is not None:
             self._alone.add(self._influence.by_values_alone(phi, steps.rewards, lasted))
         led = steps.rewards + (phi.after - phi.done) @ model.values
+        self._residuals.add(led - model.gain * lasted)
         kept = np.minimum(weights, self._most)
         self._cut += float((weights - kept).sum())
         self._clipped.add(kept * led, kept * lasted)
         self._note_heaviest(steps, weights)
-        self._check.add(steps, psi, led - model.gain * lasted, weights)
+        self._check.add(steps, terms)
         return terms
 
     def _note_heaviest(self, steps: ObservedSteps, weights: Floats) -> None:
@@ -466,16 +494,25 @@ class LinearAnswer:
         """Return by how much errors are larger than the terms say."""
         return 1.0
 
+    def left_out_error(self) -> float:
+        """Return how far the gain may be moved by what was left out.
+
+        What a missing action is worth is as far from its state's value as actions of the log are.
+        """
+        apart = np.sqrt(self._influence.apart / self._first.steps) / self._model.mean_duration
+        return float(apart) * sum(place.share for place in self._missing)
+
     @property
-    def unweighted(self) -> None:
-        """Nothing: how large a ratio is where the log was not is not known from features."""
-        return None
+    def unweighted(self) -> BatchMeans:
+        """The residuals of values, before they are multiplied by the ratio: overlap is judged by itself."""
+        return self._residuals
 
     def estimate(self) -> Estimate:
         """Return the estimate after all steps."""
         first, asked, influence = self._first, self._asked, self._influence
         means = self._means if self._alone is None else self._alone
-        gain = estimate_gain(means, asked.confidence, find_warm_up=False)
+        found = estimate_gain(means, asked.confidence, find_warm_up=False, unweighted=self.unweighted)
+        gain = widened(found, self.widening(), self.left_out_error())
         overlap = Overlap(
             influence.effective_sample_size(),
             first.steps,
@@ -483,19 +520,21 @@ class LinearAnswer:
             self._missing,
             float(sum(place.share for place in self._missing)),
             terms=influence.terms(),
+            worth=worth_of(self._weights),
+            assumed_share=assumed_part(found, gain),
         )
-        shift, errors = self._check.found(self._model.mean_duration)
+        shift, errors = self._check.found()
         truncated = self._truncated() if overlap.is_weak else None
-        warnings = weak_in_words(overlap, truncated)
-        of_fits = gain.standard_error * np.sqrt(max(1.0, first.steps / KEPT_FOR_CHECK))
-        warnings += disagreement_in_words(shift, errors, float(of_fits))
+        warnings, notes = left_out_in_words(overlap, self.left_out_error())
+        warnings += weak_in_words(overlap, truncated)
+        warnings += disagreement_in_words(shift, errors, gain.standard_error)
         learned = self._learned(overlap)
         rows = self._values.rows
         return Estimate(
             gain=gain.gain,
             gain_interval=gain.interval,
             confidence=asked.confidence,
-            diagnostics=self._diagnostics(gain, overlap, warnings),
+            diagnostics=self._diagnostics(gain, overlap, warnings, notes),
             history=gain_history(self._means, asked.confidence),
             observed=self._observed(),
             learned=learned,
@@ -522,18 +561,19 @@ class LinearAnswer:
         words, width = self._values.description, len(self._model.values)
         return ObservationMap(words, width, self._first.observed.limits, expected, rows=expected)
 
-    def _diagnostics(self, gain: GainEstimate, overlap: Overlap, warnings: list[str]) -> Diagnostics:
+    def _diagnostics(
+        self, gain: GainEstimate, overlap: Overlap, warnings: list[str], notes: list[str]
+    ) -> Diagnostics:
         model = self._model
         alone = {"auto": "combined", "model": "the first alone", "ratio": "the second alone"}
-        notes = [
+        both = (
             f"the gain by the values alone is {model.of_values:.5g}, by the ratio alone {model.of_ratio:.5g}"
-        ]
-        notes += [f"left out, because the log never does it: action {one.action}" for one in self._missing]
+        )
         return diagnosed(
             self._first,
             gain,
             warnings,
-            notes,
+            [both, *notes],
             algorithm=(
                 f"average-reward least squares for the policy's action values, {len(model.values)} features, "
                 f"and a linear model of the density ratio, {len(model.ratio)} features: "
@@ -549,65 +589,64 @@ class LinearAnswer:
     def _truncated(self) -> Alternative:
         found = estimate_gain(self._clipped, self._asked.confidence, find_warm_up=False)
         words = (
-            f"with weights cut at {self._most:.3g}, which takes {100 * self._cut / self._first.steps:.2g} % "
+            f"with weights cut at {self._most:.3g}, which takes {percent(self._cut / self._first.steps)} % "
             "of their sum and leaves that to the model of the values"
         )
         return Alternative(found.gain, found.interval, words)
 
 
 class Disagreement:
-    """Asks held-out blocks of the log whether richer features would move the answer.
+    """Asks whether richer features would move the answer, on a part of the log.
 
-    With a richer ratio w' the error of the answer is the mean of (w' - w) times the residual of the values.
-    It is fitted on half of the blocks and evaluated on the others, and the other way round. Where continuous
-    actions leave the expectation of richer features unknown, nothing is found.
+    The same answer is found once more with richer features of both models. Where features express what they
+    should, both answers differ by noise alone, of which the terms of both at each step tell the size: they
+    share most of it (Hausman 1978). Where they do not, the richer ones find the other part.
+
+    Where continuous actions leave the expectation of richer features unknown, nothing is found.
 
     Parameters
     ----------
-    richer : PairFeatures or None
+    values, ratio : PairFeatures
+        The features of both models.
     steps : int
         Steps of the log in all; about `KEPT_FOR_CHECK` of them are looked at, in `CHECK_BLOCKS` blocks.
     """
 
-    def __init__(self, richer: PairFeatures | None, steps: int) -> None:
-        self._richer, self._share = richer, min(1.0, KEPT_FOR_CHECK / steps)
-        self._kept: list[tuple[Floats, Floats, Floats, Floats]] = []
+    def __init__(self, values: PairFeatures, ratio: PairFeatures, steps: int) -> None:
+        self._values, self._ratio, self._share = values, ratio, min(1.0, KEPT_FOR_CHECK / steps)
+        self._kept: list[tuple[ObservedSteps, Floats]] = []
 
-    def add(self, steps: ObservedSteps, psi: Rows, residual: Floats, weights: Floats) -> None:
-        """Keep a part of the next steps."""
-        if self._richer is None:
-            return
-        own = slice(int(np.ceil(self._share * len(residual))))
-        [kept] = pieces_of(part_of(steps, own))  # with their own observations alone
-        rich = rows_of_steps(self._richer, kept)
-        done = np.concatenate([psi.done[own], rich.done], axis=1)
-        after = np.concatenate([psi.after[own], rich.after], axis=1)
-        self._kept.append((done, after, residual[own].copy(), weights[own].copy()))  # not their bases
+    def add(self, steps: ObservedSteps, terms: Floats) -> None:
+        """Keep a part of the next steps, with their terms."""
+        rows = slice(int(np.ceil(self._share * len(terms))))
+        for piece in pieces_of(part_of(steps, rows)):  # with their own observations alone
+            self._kept.append((replace(piece, observations=piece.observations.copy()), terms[rows].copy()))
 
-    def found(self, mean_duration: float) -> tuple[float, float]:
+    def found(self) -> tuple[float, float]:
         """Return by how much richer features would move the gain, and that in standard errors."""
-        if sum(len(one[2]) for one in self._kept) < FEWEST_FOR_CHECK:
+        total = sum(len(terms) for _, terms in self._kept)
+        if total < FEWEST_FOR_CHECK:
             return 0.0, 0.0
-        done, after, residual, weights = (np.concatenate([one[k] for one in self._kept]) for k in range(4))
-        block = np.arange(len(residual)) * CHECK_BLOCKS // len(residual)
-        moved = np.empty(len(residual))
-        for fold in range(2):
-            own = block % 2 == fold
-            moved[own] = done[own] @ _ratio_weights(done[~own], after[~own])
-        terms = (moved - weights) * residual / mean_duration
-        means = np.bincount(block, terms) / np.bincount(block)
+        richer = self._values.richer(self._ratio, [kept.observations for kept, _ in self._kept], total)
+        if richer is None:
+            return 0.0, 0.0
+        sums: LinearSums | None = None
+        for kept, _ in self._kept:
+            rows = rows_of_steps(richer, kept)
+            sums = LinearSums.of(rows, rows, kept.rewards, durations_of(kept)).plus(sums)
+        assert sums is not None
+        model = LinearModel(sums)
+        influence = model.influence(total)
+        moved = []
+        for kept, terms in self._kept:
+            rows = rows_of_steps(richer, kept)
+            moved.append(influence.add(rows, rows, kept.rewards, durations_of(kept))[0] - terms)
+        apart = np.concatenate(moved)
+        block = np.arange(total) * CHECK_BLOCKS // total
+        means = np.bincount(block, apart) / np.bincount(block)
         error = float(means.std(ddof=1) / np.sqrt(CHECK_BLOCKS))
-        shift = float(terms.mean())
+        shift = float(apart.mean())
         return shift, abs(shift) / error if error > 0.0 else 0.0
-
-
-def _ratio_weights(done: Floats, after: Floats) -> Floats:
-    """Return weights of a ratio that is linear in these features."""
-    n = float(len(done))
-    basis = _basis(done.T @ done / n)
-    stays = basis.T @ (done.T @ (done - after) / n) @ basis
-    conditions = np.vstack([stays.T, done.mean(axis=0) @ basis])
-    return np.asarray(basis @ linalg.pinv(conditions, rtol=UNSEEN_BY_FEATURES)[:, -1])
 
 
 def both_rows(values: PairFeatures, ratio: PairFeatures, steps: ObservedSteps) -> tuple[Rows, Rows]:
@@ -637,19 +676,19 @@ def pieces_of(steps: ObservedSteps) -> Iterator[ObservedSteps]:
 
 
 def disagreement_in_words(shift: float, errors: float, error: float) -> list[str]:
-    """Return a warning if richer features would move the gain surely, and by more than noise of their fit.
+    """Return a warning if richer features would move the gain surely, and by more than its standard error.
 
     Parameters
     ----------
     shift, errors : float
-        By how much they would move it, and that in standard errors for weights that are given.
+        By how much they would move it, and that in standard errors of the difference.
     error : float
-        Standard error of the gain from as many steps as they were fitted to.
+        Standard error of the gain.
     """
-    if errors < SURE_OF_MOVE or not abs(shift) > FITS_MAY_MOVE * error:
+    if errors < SURE_OF_MOVE or not abs(shift) > MOVE_WORTH_WARNING * error:
         return []
     return [
-        "the features do not express what they should: on held-out blocks of the log richer ones would move "
-        f"the gain by {shift:+.2g}, {errors:.1f} standard errors of that difference, and the interval does "
-        "not know of it. Pass richer features, or ratio_features of another kind"
+        f"the features do not express what they should: richer ones would move the gain by {shift:+.2g}, "
+        f"{errors:.1f} standard errors of that difference, and the interval does not know of it. Pass richer "
+        "features, or ratio_features of another kind"
     ]

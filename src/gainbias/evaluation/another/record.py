@@ -7,12 +7,14 @@ that into warnings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.values.least_squares import ValueEstimate
 from gainbias.store import plain
 from gainbias.types import Floats, Ints
@@ -28,19 +30,22 @@ FEW_VISITS = 20
 """A state-action that was seen less often tells little about its own noise."""
 
 FEWEST_TO_JUDGE = 5
-"""Of a state-action that was seen less often it is not known how much it varies."""
+"""Of a state-action that was seen less often it is hardly known by itself how much it varies."""
 
 UNKNOWN_SHARE = 0.15
-"""Overlap is weak if such state-actions make up more than this of the squared weights."""
+"""Values are in doubt if such state-actions make up more than this of the squared weights."""
 
-FEWEST_TERMS = 25.0
-"""Overlap is weak if so few steps of the log make up the variance."""
+MOST_ASSUMED = 1.0 / 3.0
+"""Most of the variance of the gain that may be assumed and not measured. If errors that were assumed are
+one and a half times as large, a nominal 95 % interval still holds in 90 %: the variance is then 1 + 1.25 / 3
+times as large, and 1.96 of the standard errors that were told are 1.65 of the true ones."""
+
+FEWEST_TERMS = 10.0
+"""Overlap is weak if so few steps of the log make up the variance: the standard error is then less surely
+known than from the slow waves behind an interval, which tell it to about a sixth."""
 
 FEWEST_EFFECTIVE = 50.0
 """Overlap is weak if the log is worth fewer steps of the target than this."""
-
-SHIFT_WORTH_WARNING = 0.25
-"""What was left out is worth a warning if it may move the gain by more than this many standard errors."""
 
 
 class NoAnswer(ValueError):
@@ -54,7 +59,7 @@ class Place:
     Attributes
     ----------
     state : object
-        The observation; a number with features.
+        The observation; None for all of them.
     action : int
     weight : float
         Share of the target's steps over that of the log's; infinite if the log never did it.
@@ -93,6 +98,13 @@ class Overlap:
     terms : float
         Steps of the log that make up the variance of the gain: the square of the sum of squared errors over
         the sum of their squares.
+    worth : float
+        Independent steps of the target that the log is worth: one over the squared standard error of the mean
+        of the weights, in which the memory of the log counts.
+    assumed_share : float
+        Share of the variance of the gain that is assumed and not measured: that of state-actions that were
+        seen once, whose noise is taken to be like that of others, and of what was left out, whose values are
+        taken to differ as those of other actions do.
     """
 
     effective_sample_size: float
@@ -102,14 +114,16 @@ class Overlap:
     missing_share: float = 0.0
     rare_share: float = 0.0
     terms: float = float("inf")
+    worth: float = float("inf")
+    assumed_share: float = 0.0
 
     @property
     def is_weak(self) -> bool:
-        """Whether few steps of the log decide the answer."""
+        """Whether few steps of the log, or assumptions, decide the answer."""
         return (
-            self.rare_share > UNKNOWN_SHARE
+            self.assumed_share > MOST_ASSUMED
             or self.terms < FEWEST_TERMS
-            or self.effective_sample_size < FEWEST_EFFECTIVE
+            or min(self.effective_sample_size, self.worth) < FEWEST_EFFECTIVE
         )
 
 
@@ -193,11 +207,24 @@ class Target:
             "missing_share": overlap.missing_share,
             "rare_share": overlap.rare_share,
             "terms": overlap.terms,
+            "worth": overlap.worth,
+            "assumed_share": overlap.assumed_share,
             "truncated": None if self.truncated is None else vars(self.truncated),
             "disagreement": self.disagreement,
             "discount": self.discount,
         }
         return dict(plain(answer))
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, in two digits but no powers of ten.
+
+    Examples
+    --------
+    >>> percent(0.0123), percent(0.9996)
+    ('1.2', '100')
+    """
+    return f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"
 
 
 def places_in_words(places: Sequence[Place]) -> str:
@@ -209,7 +236,8 @@ def places_in_words(places: Sequence[Place]) -> str:
     'action 1 in state 3 (20 % of its steps)'
     """
     return ", ".join(
-        f"action {place.action} in state {place.state} ({100 * place.share:.2g} % of its steps)"
+        f"action {place.action} in {'any state' if place.state is None else f'state {place.state}'} "
+        f"({percent(place.share)} % of its steps)"
         for place in places
     )
 
@@ -220,15 +248,43 @@ def kish(weights: Floats, counts: Floats) -> float:
     return float((counts * weights).sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
+def widened(gain: GainEstimate, factor: float, added: float = 0.0) -> GainEstimate:
+    """Return an estimate whose standard error and interval are larger by a factor, and a further error."""
+    if added > 0.0 < gain.standard_error:
+        factor = float(np.hypot(factor, added / gain.standard_error))
+    low, high = (gain.gain + factor * (end - gain.gain) for end in gain.interval)
+    return replace(gain, interval=(low, high), standard_error=factor * gain.standard_error)
+
+
+def assumed_part(measured: GainEstimate, whole: GainEstimate) -> float:
+    """Return the share of a variance that was not measured."""
+    if not whole.standard_error > 0.0:
+        return 0.0
+    return 1.0 - (measured.standard_error / whole.standard_error) ** 2
+
+
+def worth_of(weights: BatchMeans) -> float:
+    """Return how many independent steps of the target steps with these weights are worth."""
+    error = estimate_gain(weights, find_warm_up=False).standard_error
+    return (weights.mean / error) ** 2 if error > 0.0 else float("inf")
+
+
 def weak_in_words(overlap: Overlap, truncated: Alternative | None) -> list[str]:
     """Return a warning if overlap is weak, with the answer that leaves out what was seen rarely."""
     if not overlap.is_weak:
         return []
-    words = (
-        f"weak overlap: the {overlap.steps:,} steps of the log are worth "
-        f"{overlap.effective_sample_size:,.0f} steps of the target, and about {overlap.terms:,.0f} of them "
-        f"decide how wide the interval is: {_heaviest(overlap)}. Intervals may be too narrow"
-    )
+    reasons, worth = [], min(overlap.effective_sample_size, overlap.worth)
+    if overlap.terms < FEWEST_TERMS or worth < FEWEST_EFFECTIVE:
+        reasons.append(
+            f"the {overlap.steps:,} steps of the log are worth {worth:,.0f} steps of the target, and about "
+            f"{overlap.terms:,.0f} of them decide how wide the interval is: {_heaviest(overlap)}"
+        )
+    if overlap.assumed_share > MOST_ASSUMED:
+        reasons.append(
+            f"{percent(overlap.assumed_share)} % of the squared error are assumed and not measured, because "
+            "what the target does was seen once or never"
+        )
+    words = f"weak overlap: {'; '.join(reasons)}. Intervals may be too narrow"
     if truncated is not None:
         low, high = truncated.interval
         words += f"; {truncated.words}, it is {truncated.gain:.5g} ({low:.5g} to {high:.5g})"
@@ -243,28 +299,35 @@ def _heaviest(overlap: Overlap) -> str:
     )
 
 
-def left_out_in_words(overlap: Overlap, span: float, error: float) -> tuple[list[str], list[str]]:
+def left_out_in_words(overlap: Overlap, error: float) -> tuple[list[str], list[str]]:
     """Return warnings and notes about what the target needs and the log lacks.
 
     Parameters
     ----------
     overlap : Overlap
-    span : float
-        How far values of the actions of a state are apart at most: so much may be lost or won in a step that
-        was left out.
     error : float
-        Standard error of the gain.
+        What it adds to the standard error of the gain.
     """
     if not overlap.missing_share > 0.0:
         return [], []
     words = (
-        f"truncated: {100 * overlap.missing_share:.2g} % of the target's steps are at state-actions that the "
-        f"log lacks, and were left out: {places_in_words(overlap.missing)}. If these actions are not further "
-        "from the others of their states than any in the log are, that moves the gain by at most "
-        f"{overlap.missing_share * span:.2g}"
+        f"truncated: {percent(overlap.missing_share)} % of the target's steps are at state-actions that the "
+        f"log lacks, and were left out: {places_in_words(overlap.missing)}. If these actions differ from the "
+        f"others of their states as those in the log do, that moves the gain by about {error:.2g}, which is "
+        "part of the interval"
     )
-    is_small = overlap.missing_share * span <= SHIFT_WORTH_WARNING * error
-    return ([], [words]) if is_small else ([words], [])
+    return ([words], []) if overlap.assumed_share > MOST_ASSUMED else ([], [words])
+
+
+def rare_in_words(overlap: Overlap) -> list[str]:
+    """Return a warning about values if many of them rest on a few steps each."""
+    if not overlap.rare_share > UNKNOWN_SHARE:
+        return []
+    return [
+        f"state-actions that were seen fewer than {FEWEST_TO_JUDGE} times make up "
+        f"{percent(overlap.rare_share)} % of the squared weights: intervals of values may be too narrow "
+        "there"
+    ]
 
 
 def heaviest_first(weights: Floats, most: int = SHOWN_PLACES) -> Ints:

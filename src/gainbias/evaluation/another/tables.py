@@ -342,14 +342,27 @@ class TableModel:
         self._discounted_kernel = kernel
         self.pair_values = np.asarray(self.counts.rewards + self.discount * (kernel @ self.state_values))
 
-    def span(self) -> float:
-        """Return how far the values of two actions of a state are apart at most; of any if none has two."""
+    def apart(self) -> float:
+        """Return how far the values of two actions of a state are apart, in the root mean square over states.
+
+        Of any two state-actions, if no state has two.
+        """
         values, of_pair = self.residual_values, self.counts.of_pair
-        high, low = (np.full(len(self.counts.states), sign * -np.inf) for sign in (1.0, -1.0))
-        np.maximum.at(high, of_pair, values)
-        np.minimum.at(low, of_pair, values)
-        several = np.bincount(of_pair, minlength=len(high)) > 1
-        return float((high - low)[several].max()) if several.any() else float(np.ptp(values))
+        several = np.bincount(of_pair) > 1
+        if not several[of_pair].any():
+            of_pair, several = np.zeros_like(of_pair), np.array([len(of_pair) > 1])
+        known = np.maximum(np.bincount(of_pair), 1)
+        squares = np.bincount(of_pair, (values - (np.bincount(of_pair, values) / known)[of_pair]) ** 2)
+        return float(np.sqrt(2.0 * squares.sum() / max((known - 1)[several].sum(), 1)))
+
+    def left_out_error(self) -> float:
+        """Return how far the gain may be moved, in the root mean square, by what was left out.
+
+        All that is missing in a state may be better or worse than the rest of it, and an action may be so in
+        all states where it is missing: the larger of both.
+        """
+        shares = max(np.linalg.norm(self.left_out.sum(axis=axis)) for axis in (0, 1))
+        return float(shares) * self.apart() / self.mean_duration
 
     def memory(self) -> float:
         """Return the autocorrelation time of the values along the policy's path, in steps; at least 1."""

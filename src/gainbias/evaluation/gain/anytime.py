@@ -96,8 +96,8 @@ class ConfidenceSequence:
     first_look : int, optional
         Steps of each chain before the first interval. By default it is found: the rewards are judged at
         `next_check`, and the first look is where they are at least `FIRST_TIMES` autocorrelation times and
-        nothing speaks against an interval. That depends on how rewards vary, and hardly on where their mean
-        is, so it does not spoil the sequence (`benchmarks/anytime.py`).
+        there is no reason to doubt an interval. That depends on how rewards vary, and hardly on where
+        their mean is, so it does not spoil the sequence (`benchmarks/anytime.py`).
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class ConfidenceSequence:
             return f"the first comes after {self.first_look:,} steps"
         again = f"after {self.next_check(steps):,} steps it is asked again"
         if once.is_flagged:
-            return f"the first comes when nothing speaks against it, see the warnings; {again}"
+            return f"the first comes when there is no reason to doubt it, see the warnings; {again}"
         needed = max(FIRST_STEPS, round(FIRST_TIMES * once.autocorrelation_time))
         return (
             f"the first comes after {FIRST_TIMES} autocorrelation times, at least {FIRST_STEPS:,} steps: by "
@@ -220,7 +220,7 @@ def _check_asked(confidence: Any, first_look: Any, skip: Any = 0) -> None:
 
 
 def is_enough(estimate: GainEstimate) -> bool:
-    """Whether a run is long enough for a first look, and nothing speaks against its interval."""
+    """Whether a run is long enough for a first look, and there is no reason to doubt its interval."""
     return (
         estimate.num_steps >= FIRST_STEPS
         and estimate.effective_sample_size >= FIRST_TIMES
@@ -244,8 +244,8 @@ class RunningMean(InNotebooks):
         intervals that were looked at cannot be taken back.
     first_look : int, optional
         Numbers after those left out before the first interval, at least 100. By default the first interval
-        comes when the numbers are worth 500 independent ones and nothing speaks against it; this is looked
-        at after 2,048 numbers, 4,096, 8,192 and so on.
+        comes when the numbers are worth 500 independent ones and there is no reason to doubt it; this is
+        checked after 2,048 numbers, 4,096, 8,192 and so on.
 
     Attributes
     ----------
@@ -322,7 +322,7 @@ class RunningMean(InNotebooks):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why the interval may be wrong, or why there is none; empty if nothing speaks against it."""
+        """Why the interval may be wrong, or why there is none; empty if there is no reason to doubt it."""
         return () if (look := self._look()) is None else look.warnings
 
     @property

@@ -11,12 +11,13 @@ ratio g, the mean of (r - g d) / (mean of d) moves as the ratio does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gainbias.kernels import bare_kernel, light_work, plain_form
 from gainbias.types import Floats
 
 CAPACITY = 8192
@@ -100,14 +101,26 @@ class BatchSums:
         """Steps after the last complete batch."""
         return self.steps - self._full * self.size
 
+    @property
+    def room(self) -> int:
+        """Steps that can be added before neighbours are added up."""
+        return self._sums.shape[-1] * self.size - self.steps
+
     def add(self, values: Floats, steps: int = 1) -> None:
         """Add the next steps, (*shape, count), or sums over a number of them each, which divides the size."""
         while values.shape[-1] > 0:
-            begun = self.rest_steps
-            room = ((self._sums.shape[-1] - self._full) * self.size - begun) // steps
-            self._fill(values[..., :room], begun // steps, steps)
-            values = values[..., room:]
-            self._fit()
+            piece = values[..., : self.room // steps]
+            fill(piece, self._sums, self.rest, self._full, self.rest_steps // steps, self.size // steps)
+            values = values[..., piece.shape[-1] :]
+            self.step(piece.shape[-1] * steps)
+
+    def step(self, steps: int) -> None:
+        """Count steps that were filled in, at most as many as there was room for."""
+        self.steps += steps
+        self._full = self.steps // self.size
+        if self._full == self._sums.shape[-1]:
+            self._full, self.size = self._full // 2, 2 * self.size
+            self._sums[..., : self._full] = self._sums[..., ::2] + self._sums[..., 1::2]
 
     def beside(self, other: BatchSums) -> BatchSums:
         """Return both side by side along the last axis of their shapes; they must have made equal steps."""
@@ -123,7 +136,7 @@ class BatchSums:
         made = cls(rest.shape)
         made._full = complete.shape[-1]
         made._sums[..., : made._full] = complete
-        made.rest, made.size, made.steps = rest, size, steps
+        made.rest[...], made.size, made.steps = rest, size, steps
         return made
 
     def first(self, batches: int) -> BatchSums:
@@ -133,45 +146,46 @@ class BatchSums:
         part.size, part.steps = self.size, batches * self.size
         return part
 
-    def _fit(self) -> None:
-        """Add up neighbours if there is no room for another batch."""
-        if self._full == self._sums.shape[-1]:
-            self._full, self.size = self._full // 2, 2 * self.size
-            self._sums[..., : self._full] = self._sums[..., ::2] + self._sums[..., 1::2]
 
-    def _fill(self, values: Floats, begun: int, steps: int) -> None:
-        """Add values for which there is room. Cumulative sums go one by one, wherever the pieces end."""
-        self.steps += values.shape[-1] * steps
-        size = self.size // steps
-        if begun:
-            head = values[..., : size - begun]
-            self.rest = _last_sum(np.concatenate([self.rest[..., None], head], axis=-1))
-            if begun + head.shape[-1] < size:
-                return
-            self._sums[..., self._full] = self.rest
-            self._full, self.rest = self._full + 1, np.zeros_like(self.rest)
-            values = values[..., head.shape[-1] :]
-        batches, left = divmod(values.shape[-1], size)
-        whole = values[..., : batches * size].reshape(*values.shape[:-1], batches, size)
-        self._sums[..., self._full : self._full + batches] = _last_sum(whole)
-        self._full += batches
-        if left:
-            self.rest = _last_sum(values[..., -left:])
+def fill(values: Floats, sums: Floats, rest: Floats, full: int, begun: int, size: int) -> None:
+    """Add values, for which there is room, to sums over batches, one by one, wherever pieces end.
+
+    Parameters
+    ----------
+    values : (..., count) array
+    sums : (..., batches) array
+        The first `full` have their sums; those that become complete are written behind them.
+    rest : (...) array
+        Sum of the `begun` values of the batch that is not complete, before and afterwards.
+    full, begun, size : int
+        Complete batches, values in the next one, and values in each.
+    """
+    head = values[..., : size - begun]
+    if begun:
+        rest[...] = _last_sum(np.concatenate([rest[..., None], head], axis=-1))
+        if begun + head.shape[-1] < size:
+            return
+        sums[..., full] = rest
+        full, values = full + 1, values[..., head.shape[-1] :]
+    batches, left = divmod(values.shape[-1], size)
+    whole = values[..., : batches * size].reshape(*values.shape[:-1], batches, size)
+    sums[..., full : full + batches] = _last_sum(whole)
+    rest[...] = _last_sum(values[..., -left:]) if left else 0.0
 
 
 def _last_sum(values: Floats) -> Floats:
-    """Return sums along the last axis. Each is added up step by step, but many of them side by side."""
+    """Return sums along the last axis. Each is added up step by step, from 0.0 on, but many side by side."""
     sums = values[..., 0]
     if sums.size < FEW_SUMS:
-        return np.asarray(np.cumsum(values, axis=-1)[..., -1])
-    if values.shape[-1] == 1:
-        return sums
-    rows = values.reshape(sums.size, -1)
-    in_time = np.empty(rows.shape[::-1])
-    width = CACHE_LINE if rows.shape[1] > LONG_SUM else len(rows)  # far apart, a few rows fill the cache
-    for begin in range(0, len(rows), width):
-        in_time[:, begin : begin + width] = rows[begin : begin + width].T
-    return np.asarray(np.add.reduce(in_time, axis=0).reshape(sums.shape))
+        sums = np.cumsum(values, axis=-1)[..., -1]
+    elif values.shape[-1] > 1:
+        rows = values.reshape(sums.size, -1)
+        in_time = np.empty(rows.shape[::-1])
+        width = CACHE_LINE if rows.shape[1] > LONG_SUM else len(rows)  # far apart, a few rows fill the cache
+        for begin in range(0, len(rows), width):
+            in_time[:, begin : begin + width] = rows[begin : begin + width].T
+        sums = np.add.reduce(in_time, axis=0).reshape(sums.shape)
+    return np.asarray(sums + 0.0)  # a sum of -0.0 alone is 0.0 too
 
 
 class BatchMeans:
@@ -246,11 +260,15 @@ class BatchMeans:
         array = np.atleast_2d(np.asarray(rewards, dtype=np.float64))
         if array.ndim != 2 or len(array) != self.num_chains:
             raise ValueError(f"rewards must have shape ({self.num_chains}, count), found {array.shape}")
-        for _ in self._added(array):
-            pass
+        self._admit(array)
+        width = max(1, BATCH_PIECE // self.num_chains)
+        for begin in range(0, array.shape[1], width):
+            piece = array[:, begin : begin + width]
+            self._keep_head(piece)
+            self.sums.add(_with_squares(piece, self.origin))
 
-    def _added(self, array: Floats) -> Iterator[Floats]:
-        """Add the next rewards, (chains, count), and yield them less the first ones, piece by piece."""
+    def _admit(self, array: Floats) -> None:
+        """Refuse the next rewards, (chains, count), if they are not finite, and note how large they are."""
         largest = float(np.abs(array).max(initial=0.0))
         if not largest < np.inf:
             chain, step = np.argwhere(~np.isfinite(array))[0]
@@ -261,16 +279,12 @@ class BatchMeans:
         if self.steps == 0 and array.shape[1] > 0:
             self.origin = array[:, 0].copy()
         self.largest = max(self.largest, largest)
-        width = max(1, BATCH_PIECE // self.num_chains)
-        for begin in range(0, array.shape[1], width):
-            piece = array[:, begin : begin + width]
-            both = np.empty((2, *piece.shape))
-            shifted = np.subtract(piece, self.origin[:, None], out=both[0])
-            np.multiply(shifted, shifted, out=both[1])
-            if self.steps < CAPACITY <= self.steps + shifted.shape[1]:  # so far a batch is a reward
-                self.head = np.concatenate([self.sums.complete[0], shifted], axis=1)[:, :CAPACITY]
-            self.sums.add(both)
-            yield shifted
+
+    def _keep_head(self, piece: Floats) -> None:
+        """Keep the first rewards, less the first one, before a piece is added that leads beyond them."""
+        if self.steps < CAPACITY <= self.steps + piece.shape[1]:  # so far a batch is a reward
+            behind = piece - self.origin[:, None]
+            self.head = np.concatenate([self.sums.complete[0], behind], axis=1)[:, :CAPACITY]
 
     def state(self) -> tuple[dict[str, int | float], dict[str, Floats]]:
         """Return all numbers and all arrays that `restored` needs."""
@@ -372,6 +386,87 @@ class BatchMeans:
         return merged
 
 
+def _with_squares(piece: Floats, origin: Floats) -> Floats:
+    """Return numbers (chains, count) less those that they begin with, and the squares of that."""
+    both = np.empty((2, *piece.shape))
+    np.subtract(piece, origin[:, None], out=both[0])
+    np.multiply(both[0], both[0], out=both[1])
+    return both
+
+
+def _plain(piece: Floats) -> Floats:
+    """Return numbers side by side, which may be written to: for other kinds a kernel is compiled again."""
+    return np.require(piece, requirements=["C", "W"])
+
+
+@bare_kernel
+def fill_pairs(
+    above: Floats,
+    below: Floats,
+    above_origin: Floats,
+    below_origin: Floats,
+    tops: Floats,
+    top_rest: Floats,
+    bottoms: Floats,
+    bottom_rest: Floats,
+    products: Floats,
+    product_rest: Floats,
+    full: int,
+    begun: int,
+    size: int,
+) -> None:
+    """Add two series, (chains, count), less their origins, to sums of both, of their squares and products.
+
+    It goes through memory once, where `fill` would five times. Sums and rests are as there.
+    """
+    for chain in range(above.shape[0]):
+        batch, steps = full, begun
+        top, top_square = top_rest[0, chain], top_rest[1, chain]
+        bottom, bottom_square = bottom_rest[0, chain], bottom_rest[1, chain]
+        product = product_rest[chain]
+        for step in range(above.shape[1]):
+            x = above[chain, step] - above_origin[chain]
+            y = below[chain, step] - below_origin[chain]
+            top += x
+            top_square += x * x
+            bottom += y
+            bottom_square += y * y
+            product += x * y
+            steps += 1
+            if steps == size:
+                tops[0, chain, batch], tops[1, chain, batch] = top, top_square
+                bottoms[0, chain, batch], bottoms[1, chain, batch] = bottom, bottom_square
+                products[chain, batch] = product
+                batch, steps = batch + 1, 0
+                top = top_square = bottom = bottom_square = product = 0.0
+        top_rest[0, chain], top_rest[1, chain] = top, top_square
+        bottom_rest[0, chain], bottom_rest[1, chain] = bottom, bottom_square
+        product_rest[chain] = product
+
+
+@plain_form(fill_pairs)
+def fill_pairs_one_by_one(
+    above: Floats,
+    below: Floats,
+    above_origin: Floats,
+    below_origin: Floats,
+    tops: Floats,
+    top_rest: Floats,
+    bottoms: Floats,
+    bottom_rest: Floats,
+    products: Floats,
+    product_rest: Floats,
+    full: int,
+    begun: int,
+    size: int,
+) -> None:
+    """Do what `fill_pairs` does, one sum after the other."""
+    first, second = _with_squares(above, above_origin), _with_squares(below, below_origin)
+    fill(first, tops, top_rest, full, begun, size)
+    fill(second, bottoms, bottom_rest, full, begun, size)
+    fill(first[0] * second[0], products, product_rest, full, begun, size)
+
+
 class RatioMeans:
     """Two series of independent chains that were recorded together, as batch sums; its mean is their ratio.
 
@@ -431,8 +526,24 @@ class RatioMeans:
         above, below = (np.atleast_2d(np.asarray(part, dtype=np.float64)) for part in (tops, bottoms))
         if above.shape != below.shape:
             raise ValueError(f"both series must have the same length, found {above.shape} and {below.shape}")
-        for top, bottom in zip(self.tops._added(above), self.bottoms._added(below), strict=True):
-            self._products.add(top * bottom)
+        self.tops._admit(above)
+        self.bottoms._admit(below)
+        while above.shape[1] > 0:
+            count = min(self.sums.room, max(1, BATCH_PIECE // self.num_chains))
+            self._fill(_plain(above[:, :count]), _plain(below[:, :count]))
+            above, below = above[:, count:], below[:, count:]
+
+    def _fill(self, above: Floats, below: Floats) -> None:
+        """Add the next steps of both, (chains, count), for which there is room."""
+        self.tops._keep_head(above)
+        self.bottoms._keep_head(below)
+        tops, bottoms, products = self.tops.sums, self.bottoms.sums, self._products
+        origins = self.tops.origin, self.bottoms.origin
+        kept = tops._sums, tops.rest, bottoms._sums, bottoms.rest, products._sums, products.rest
+        with light_work():
+            fill_pairs(above, below, *origins, *kept, tops._full, tops.rest_steps, tops.size)
+        for part in (tops, bottoms, products):
+            part.step(above.shape[1])
 
     @classmethod
     def of(cls, tops: ArrayLike, bottoms: ArrayLike) -> Self:

@@ -107,7 +107,7 @@ class GainEstimate:
     verdict : Verdict
         What the series is like; the gravest finding.
     warnings : tuple of str
-        Why the interval may be wrong; empty if nothing speaks against it.
+        Why the interval may be wrong; empty if there is no reason to doubt it.
     notes : tuple of str
         What was done, if it matters for the answer.
     """

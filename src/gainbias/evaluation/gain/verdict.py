@@ -195,7 +195,7 @@ def judge(
         *_warm_up(cut, series.shape[1], size, skipped),
         *_seasons(series, size, head),
     ]
-    steady = Verdict("steady", True, "steady: nothing speaks against the interval")
+    steady = Verdict("steady", True, "steady: no reason to doubt the interval")
     return sorted(found, key=lambda verdict: verdict.is_trusted) or [steady]
 
 
@@ -236,7 +236,7 @@ def _slowness(waves: Waves, first: int, length: int) -> list[Verdict]:
             Verdict(
                 "drifting",
                 False,
-                "drifting: the level goes up or down all the time, so there is no long-run mean to be seen: "
+                "drifting: the level keeps rising or falling, so no long-run mean can be seen: "
                 "find out why, or look at a part that is steady",
             )
         ]

@@ -266,7 +266,7 @@ def _seconds(entry: Any) -> float:
     if entry is None or type(entry).__name__ in ("NaTType", "NAType"):  # those of pandas
         return float("nan")
     if isinstance(entry, bool | np.bool_):
-        raise TypeError("true and false are no times")
+        raise TypeError("true and false are not times")
     if hasattr(entry, "ordinal") and hasattr(entry, "freq"):  # a period of pandas
         return float(entry.ordinal)
     if isinstance(entry, str | bytes):

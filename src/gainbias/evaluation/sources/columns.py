@@ -17,7 +17,7 @@ USUAL_NAMES = {
     "state": ("state", "observation", "obs"),
     "reward": ("reward",),
     "next": ("next", "next_state", "next_observation", "next_obs"),
-    "episode": ("episode", "episode_id"),
+    "episode": ("episode", "episode_id", "trajectory", "trajectory_id"),
     "terminated": ("terminated",),
     "truncated": ("truncated",),
     "step": ("step",),

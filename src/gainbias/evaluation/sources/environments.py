@@ -189,7 +189,7 @@ def _seen_limits(space: Any, features: Choice) -> tuple[Limits | None, str]:
     limits = observation_limits(space)
     if limits is None:
         why = (
-            f"observations are no numbers, found the space {space}; wrap the environment in "
+            f"observations are not numbers, found the space {space}; wrap the environment in "
             "gymnasium.wrappers.TransformObservation, with a function that makes numbers of them"
         )
         if features != "auto":

@@ -282,8 +282,8 @@ def _check_head(only: str) -> None:
     """Refuse the head of a CSV file that is a number, or has columns that no comma separates."""
     if any(mark in only for mark in SEPARATORS):
         raise ValueError(
-            f"the head of the file is {only!r}: columns must be separated by commas; if it is the name of a "
-            f"single column, say column={only!r}"
+            f"the header of the file is {only!r}: columns must be separated by commas; if it is the name "
+            f"of a single column, say column={only!r}"
         )
     try:
         float(only)

@@ -124,7 +124,7 @@ def requests_in(path: str | os.PathLike[str]) -> RequestLog | None:
 def _of_path(path: str, size: int) -> Table:
     if not os.path.exists(path):
         raise ValueError(f"there is no file {path}")
-    require("data", "pyarrow")
+    require("pyarrow")
     if os.path.isdir(path):
         return _folder(path, size)
     if path.lower().endswith(ENDS_OF_CSV):
@@ -338,7 +338,7 @@ def _chunks_of(
                     yield _arrow_chunk(batch.slice(start, size), roles)
                 rows += batch.num_rows
         except (pyarrow.ArrowInvalid, *DAMAGED_FILE) as error:
-            raise BrokenStream(f"row {rows}, or one behind it, cannot be read: {error}") from error
+            raise BrokenStream(f"row {rows}, or one after it, cannot be read: {error}") from error
 
     return chunks
 
@@ -448,6 +448,7 @@ def _parquet(files: list[str], constants: list[dict[str, Any]], size: int) -> Ta
                 if missing:
                     raise OSError(f"{file} has no column {missing[0]!r}, which {files[0]} has")
                 inside = [name for name in names if name in there]
+                _check_zone(roles, file, reader.schema_arrow, files[0], schema)
                 for batch in reader.iter_batches(batch_size=size, columns=inside, use_threads=False):
                     columns = [
                         batch.column(name)
@@ -460,6 +461,17 @@ def _parquet(files: list[str], constants: list[dict[str, Any]], size: int) -> Ta
                     yield pyarrow.RecordBatch.from_arrays(columns, names)
 
     return _with_schema(_chunks_of(batches, size), schema)
+
+
+def _check_zone(roles: dict[str, Name], file: str, found: Any, first: str, expected: Any) -> None:
+    """Refuse a file if its times have a time zone and those of the first file have none, or the other way."""
+    for name in {roles[role] for role in ("time", "ratio") if role in roles}:
+        is_zoned, was_zoned = (
+            getattr(schema.field(name).type, "tz", None) is not None for schema in (found, expected)
+        )
+        if is_zoned != was_zoned:
+            words = "a time zone, and none" if is_zoned else "no time zone, and one"
+            raise OSError(f"column {name!r} of {file} has {words} in {first}")
 
 
 def _arrow_table(log: Any, size: int) -> Table:
@@ -476,7 +488,7 @@ def _arrow_table(log: Any, size: int) -> Table:
 
 
 def _arrow_stream(log: Any, size: int) -> Table:
-    require("data", "pyarrow")
+    require("pyarrow")
     from pyarrow import RecordBatchReader
 
     if isinstance(log, RecordBatchReader):

@@ -169,7 +169,7 @@ def _shortened(thing: Any) -> str:
 
 
 def number_in_system(arrivals: ArrayLike, departures: ArrayLike) -> dict[str, NDArray[Any]]:
-    """Return how many are in a system after each arrival or departure, in the order of time.
+    """Return the number in a system after each arrival or departure, in order of time.
 
     Parameters
     ----------
@@ -437,7 +437,7 @@ def json_blocks(path: str, kinds: dict[str, Any], size: int) -> Iterator[dict[st
                     raise wrong
                 rows += count
     except DAMAGED_FILE as error:
-        raise BrokenStream(f"row {rows}, or one behind it, cannot be read: {error}") from error
+        raise BrokenStream(f"row {rows}, or one after it, cannot be read: {error}") from error
 
 
 def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
@@ -490,9 +490,9 @@ def _json_object(line: bytes, row: int) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise BrokenStream(f"row {row} is no JSON: {error}") from None
+        raise BrokenStream(f"row {row} is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise BrokenStream(f'row {row} is no object with named columns, as in {{"ms": 12.5}}')
+        raise BrokenStream(f'row {row} is not an object with named columns, as in {{"ms": 12.5}}')
     return found
 
 
@@ -514,7 +514,7 @@ def _documents(path: str) -> list[Any]:
         try:
             document, place = decoder.raw_decode(text, place)
         except ValueError as error:
-            raise ValueError(f"{path} is no JSON that can be read: {error}") from None
+            raise ValueError(f"{path} is not JSON that can be read: {error}") from None
         found.append(document)
         while place < len(text) and text[place].isspace():
             place += 1
@@ -533,7 +533,7 @@ def _not_requests(document: Any) -> str:
     else:
         what = f"a {type(document).__name__}"
     return (
-        f"is no log of requests that is known: found {what}. Known are the files of vllm bench serve "
+        f"is not a known log of requests: found {what}. Known are the files of vllm bench serve "
         "(--save-result --save-detailed), guidellm (benchmarks.json) and aiperf (profile_export.jsonl); "
         "write any other as JSON lines, one object for each row, in a file that ends with .jsonl"
     )

@@ -109,7 +109,7 @@ def row_pieces(
         if gaps == "break" and reader.gap.any():
             row = offset + int(np.flatnonzero(reader.gap)[0])
             _note_once(
-                notes, f"there are gaps in the log, the first behind row {row}: each is taken as a break"
+                notes, f"there are gaps in the log, the first after row {row}: each is taken as a break"
             )
         if len(path):
             yield path
@@ -195,9 +195,7 @@ class _Reader:
         counts = (inside & ~self.gap) | (self.ended & ~anew & ~is_last)
         if (self.ended & anew).any():
             row = int(np.argmax(self.ended & anew))
-            words = (
-                "it ends an episode (terminated), and the clock starts anew behind it: how long it lasted "
-            )
+            words = "it ends an episode (terminated), and the clock restarts after it: how long it lasted "
             self.odd.append(
                 Flaw(row, f"{words}is not known, a column of durations would say it (duration=...)")
             )
@@ -206,20 +204,21 @@ class _Reader:
             durations[to_end] = clock.between(begin[to_end], clock.end)
             late = to_end & (durations < 0.0)
             if late.any():
-                self.odd.append(
-                    Flaw(int(np.argmax(late)), "its time is behind the end that was given, end=...")
-                )
+                self.odd.append(Flaw(int(np.argmax(late)), "its time is after the given end, end=..."))
             counts |= to_end & ~late
-        return counts, np.where(counts, durations, 0.0)
+        durations[~counts] = 0.0
+        return counts, durations
 
     def _by_durations(self, inside: Bools) -> tuple[Bools, Floats]:
         """Return which rows count, and how long they last; only a last row may not say it."""
         durations = self.chunk["duration"]
         missing = np.isnan(durations)
-        if (missing & (inside | self.ended)).any():
-            row = int(np.argmax(missing & (inside | self.ended)))
-            self.odd.append(Flaw(row, "the duration is missing"))
-        return ~missing, np.where(missing, 0.0, durations)
+        if missing.any():
+            durations = np.where(missing, 0.0, durations)
+            between = missing & (inside | self.ended)
+            if between.any():
+                self.odd.append(Flaw(int(np.argmax(between)), "the duration is missing"))
+        return ~missing, durations
 
     def _flags(self, role: str) -> Bools:
         if role not in self.chunk:
@@ -281,12 +280,12 @@ class _Reader:
     def _gap_in_words(self, row: int) -> str:
         chunk = self.chunk
         if "next" in chunk and self._differs("next", chunk["next"], self._following("state"))[row]:
-            words = f"its next state is {chunk['next'][row]}, the row behind it is at "
+            words = f"its next state is {chunk['next'][row]}, the row after it is at "
             words += f"{self._following('state')[row]}"
         elif self.clock is not None and self._is_backwards(row):
-            words = "the time of the row behind it is earlier than its own"
+            words = "the time of the row after it is earlier than its own"
         else:
-            words = f"its step is {chunk['step'][row]}, the row behind it has {self._following('step')[row]}"
+            words = f"its step is {chunk['step'][row]}, the row after it has {self._following('step')[row]}"
         return (
             f"{words}. Rows are missing or not in the order of time: sort them, tell episodes apart by a "
             "column, or pass gaps='break'"
@@ -308,7 +307,8 @@ class _Reader:
         states, rewards = chunk["state"][:size], chunk["reward"][:size].astype(np.float64)
         if "reward_rate" in chunk:
             rewards = rewards + chunk["reward_rate"][:size] * durations
-        left = np.where(self.ended[:size], Left.BY_END, Left.BY_STEP).astype(np.int8)
+        left = np.full(size, Left.BY_STEP, dtype=np.int8)
+        left[self.ended[:size]] = Left.BY_END
         left[~counts] = Left.BY_CUT
         stops = (self.leaves | self.gap)[:size] & counts & ~self.ended[:size]
         if "next" not in chunk or not stops.any():
@@ -407,7 +407,8 @@ def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
         wanted = "true or false" if kinds == "b" else "numbers"
         place = _first_odd(column, kinds)
         if place < len(column):
-            what = f"the {role} is {column[place]!r}, must be {wanted} (dtype {column.dtype})"
+            [odd] = column[place : place + 1].tolist()
+            what = f"the {role.replace('_', ' ')} is {odd!r}, must be {wanted} (dtype {column.dtype})"
             found.append(Flaw(place, what))
         mixed.append(role)
     first = min(found, default=None)

@@ -364,6 +364,10 @@ def first_flaw(values: NDArray[Any], limits: Limits) -> Flaw | None:
     with np.errstate(invalid="ignore"):
         low = limits.low - slack * np.maximum(1.0, np.abs(limits.low))
         high = limits.high + slack * np.maximum(1.0, np.abs(limits.high))
+    if low.ndim == 0 and not (limits.whole and values.dtype.kind == "f"):
+        least, most = values.min(), values.max()  # nan if there is one
+        if np.isfinite(least) and np.isfinite(most) and least >= low and most <= high:
+            return None
     right = np.isfinite(values) & (values >= low) & (values <= high)
     if limits.whole and values.dtype.kind == "f":
         right &= values == np.floor(values)

@@ -234,7 +234,7 @@ class Learner:
             )
             return
         self._level /= 2.0
-        self.notes.append(f"weights diverged within {steps} steps: begun anew with half the step sizes")
+        self.notes.append(f"weights diverged within {steps} steps: started again with half the step sizes")
         for queue in self._waiting:
             queue.clear()
         self._begin()

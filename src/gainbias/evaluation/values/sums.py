@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from gainbias.evaluation.gain.batches import BatchSums
-from gainbias.types import Floats
+from gainbias.kernels import bare_kernel, light_work, plain_form
+from gainbias.types import Floats, Ints
 
 MOST_LEAST_SQUARES_FEATURES = 500
 """Most dense features: 32 sums of d x d products are kept, 64 MB for 500 features."""
@@ -327,10 +328,20 @@ class TabularValueSums(MomentSums):
         given = np.asarray(rewards, dtype=np.float64).reshape(self.num_chains, -1)
         self._add(np.asarray(here).ravel(), np.asarray(after).ravel(), given, durations)
 
+    def _product(self, here: Any, after: Any, reward: Floats, time: Floats | None) -> tuple[Moments, Any]:
+        d, steps = self.num_features, float(len(reward))
+        if d > FEW_SUMMED_STATES:
+            return super()._product(here, after, reward, time)
+        moves, paid, lasted = np.zeros((d, d)), np.zeros(d), np.zeros(d)
+        with light_work():
+            add_steps(here, after, reward, reward[:0] if time is None else time, moves, paid, lasted)
+        visits = moves.sum(axis=1)
+        lasted, length = (visits, steps) if time is None else (lasted, float(time.sum()))
+        matrix = np.diag(visits) - moves
+        return Moments(matrix, visits, paid, lasted, float(reward.sum()), length, steps), visits
+
     def _matrices(self, here: Any, after: Any) -> tuple[Any, Any]:
         d, visits = self.num_features, self._weighted(here, None)
-        if d <= FEW_SUMMED_STATES:
-            return np.diag(visits) - _counted(here * d + after, d, d), visits
         moves = sparse.coo_array((np.ones(len(here)), (here, after)), (d, d))
         return sparse.csr_array(sparse.diags_array(visits) - moves.tocsr()), visits
 
@@ -340,6 +351,41 @@ class TabularValueSums(MomentSums):
     def _sums(self, here: Any, groups: int, length: int) -> Floats:
         group = np.arange(len(here)) // length
         return _counted(group * self.num_features + here, groups, self.num_features)
+
+
+@bare_kernel
+def add_steps(
+    here: Ints, after: Ints, rewards: Floats, durations: Floats, moves: Floats, paid: Floats, lasted: Floats
+) -> None:
+    """Count moves between states, and add up by state what the steps out of it paid, and how long they took.
+
+    Parameters
+    ----------
+    here, after : (m,) int arrays
+    rewards : (m,) array
+    durations : (m,) or (0,) array
+        Without any, nothing is added to `lasted`.
+    moves, paid, lasted : (d, d), (d,) and (d,) arrays
+        Zeros before.
+    """
+    for step in range(len(here)):
+        state = here[step]
+        moves[state, after[step]] += 1.0
+        paid[state] += rewards[step]
+        if len(durations) > 0:
+            lasted[state] += durations[step]
+
+
+@plain_form(add_steps)
+def add_steps_at_once(
+    here: Ints, after: Ints, rewards: Floats, durations: Floats, moves: Floats, paid: Floats, lasted: Floats
+) -> None:
+    """Do what `add_steps` does, one table after the other."""
+    d = len(moves)
+    moves += _counted(here * d + after, d, d)
+    paid += _counted(here, 1, d, rewards)[0]
+    if len(durations) > 0:
+        lasted += _counted(here, 1, d, durations)[0]
 
 
 def _chosen(part: Any, rows: Any) -> Any:

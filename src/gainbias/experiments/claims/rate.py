@@ -98,12 +98,11 @@ def _single(problem: Problem, strength: float, num_steps: int, runs: int) -> Rat
 
 def _tasks() -> list[RateSetting]:
     """Return double-chain on the paper's tasks, scaled as its numbers suggest, with its own steps."""
-    require("gym,mo", "gymnasium", "mo_gymnasium")
+    papers = {name: recipe.paper for name, recipe in TASKS.items() if recipe.paper is not None}
+    require(*dict.fromkeys(module for name in papers for module in TASKS[name].needs))
     found = []
-    for name, recipe in TASKS.items():
-        if recipe.paper is None:
-            continue
-        problem, paper = task(name, protocol="inferred").problem, recipe.paper
+    for name, paper in papers.items():
+        problem = task(name, protocol="inferred").problem
         schedule = Harmonic(paper.step_numerator, paper.step_offset)
         steps = _last_decade(paper.num_steps, schedule.c0)
         runs = range(WORK // problem.num_features)

@@ -145,7 +145,7 @@ def check_claims(
     >>> result.quick, result.how[:90]
     (True, 'Quick look, not the full test: Exact variance and bias of the average along 4 random chain')
     """
-    require("data", "pyarrow")
+    require("pyarrow")
     chosen = list(CLAIMS) if names is None else [_known(name) for name in names]
     units = [ClaimUnit(name, seed, quick) for name in dict.fromkeys(chosen)]
     check_choice(engine, workers, address, wait)

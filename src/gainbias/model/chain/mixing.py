@@ -136,7 +136,7 @@ RESTARTS = 50
 
 
 def second_eigenvalue_modulus(mrp: MarkovRewardProcess) -> float:
-    """Largest modulus among the eigenvalues of P, one eigenvalue 1 left out.
+    """Return the largest modulus among the eigenvalues of P, leaving out one eigenvalue 1.
 
     It is 1 if the chain is periodic or has several recurrent classes, and 0 for one state. What is returned
     has 6 digits or more, or is 0. A modulus below the rounding of the chain, 9e-16 sqrt(n), counts as 0 if

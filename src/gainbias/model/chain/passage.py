@@ -263,7 +263,9 @@ def _states_named(mrp: MarkovRewardProcess, one: Any) -> Ints:
             return found
         shown = ", ".join(map(repr, mrp.labels[:5])) + (", ..." if mrp.num_states > 5 else "")
         if not is_number or any(isinstance(label, int | np.integer) for label in mrp.labels):
-            raise ValueError(f"targets holds {one!r}, which is no label of a state: the labels are {shown}")
+            raise ValueError(
+                f"targets holds {one!r}, which is not the label of a state: the labels are {shown}"
+            )
     elif not is_number:
         hint = "" if not isinstance(one, str) else ": the process has no labels"
         raise ValueError(f"targets must be numbers of states, whole and not bool, found {one!r}{hint}")

@@ -246,8 +246,8 @@ def _refuse_what_needs_the_processor(mrp: MarkovRewardProcess, rewards: list[Flo
     needed = bytes_needed(mrp, len(rewards))
     if needed > free:
         raise ValueError(
-            f"{mrp.num_states:,} states with {mrp.csr.nnz:,} transitions need about "
-            f"{needed / 2**30:.3g} GB of the GPU's memory, and {free / 2**30:.3g} GB are free: use device='cpu'"
+            f"{mrp.num_states:,} states with {mrp.csr.nnz:,} transitions need about {needed / 2**30:.3g} GB "
+            f"of the GPU's memory, and {free / 2**30:.3g} GB are free: use device='cpu'"
         )
     if max(mrp.max_abs_reward, *map(largest_of, rewards)) > 2.0**LARGEST_REWARD:
         raise ValueError(

@@ -363,7 +363,7 @@ def _refuse_several_classes(mrp: MarkovRewardProcess) -> None:
     if not mrp.is_unichain:
         raise ValueError(
             f"the process has {mrp.structure.describe_recurrent()}, so its gain depends on where it starts: "
-            "solve(mrp, multichain=True) gives gain and bias for each state, or make the process communicate"
+            "solve(mrp, multichain=True) gives gain and bias for each state, or make the process irreducible"
         )
 
 

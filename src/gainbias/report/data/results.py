@@ -21,7 +21,7 @@ import pandas
 from pandas import DataFrame
 
 from gainbias.experiments.reproduce import CONDITIONS, in_method_order
-from gainbias.experiments.results import SCHEMA, Results
+from gainbias.experiments.results import SCHEMA, Results, stored_manifest
 from gainbias.experiments.statistics import (
     Interval,
     Rng,
@@ -30,7 +30,7 @@ from gainbias.experiments.statistics import (
     probability_of_improvement,
     scores_by_algorithm,
 )
-from gainbias.store import DamagedError, read_object
+from gainbias.store import DamagedError
 from gainbias.types import Floats
 
 PAPER_ALGORITHMS = ("double-chain", "single-chain")
@@ -372,7 +372,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     One from before a resume that has not finished says so under "outdated".
     """
     try:
-        manifest: dict[str, Any] = {"schema": None, **read_object(path)}
+        manifest: dict[str, Any] = {"schema": None, **stored_manifest(path)}
     except DamagedError as error:
         raise ValueError(f"{path} is damaged: write it again with --resume") from error
     if manifest["schema"] != SCHEMA:

@@ -35,7 +35,7 @@ AGAINST_BASELINES = {"most-settings", "single-chain-first", "double-chain-keeps-
 CONSTANT_ITSELF = {"one-point"}
 """Claims about the constant, under every score."""
 
-COUNTS_CONSTANT = "counts a constant that the baselines do not look for"
+COUNTS_CONSTANT = "counts a constant that the baselines do not try to learn"
 OUR_CONSTANTS = "variance-reduced TD runs with constants of our own"
 """What a verdict must not be quoted without."""
 
@@ -186,7 +186,7 @@ def reason(claim: StudyClaim, verdict: ClaimVerdict, source: MeasureSource, scor
             parts.append(f"it would hold {' or '.join(turning)}")
         elif not claim.because:
             metric = "metric, " if claim.metric == "any" else ""
-            parts.append(f"no other {metric}target or budget alone turns it")
+            parts.append(f"no other {metric}target or budget alone changes it")
     return "; ".join([*parts, _where_it_fails(verdict)])
 
 
@@ -211,7 +211,7 @@ def _where_it_fails(verdict: ClaimVerdict) -> str:
     if count == verdict.num_tasks:
         return "it fails in every task"
     if count == 0:
-        return "it fails now and then, but in no task in most runs"
+        return "it fails occasionally, but in no task in most runs"
     return f"it fails in {count} of {verdict.num_tasks} tasks: {', '.join(verdict.failing)}"
 
 
@@ -223,7 +223,7 @@ def caveat(claim: StudyClaim, score: Score) -> str:
     >>> from gainbias.report.data.study_claims import STUDY_CLAIMS
     >>> first = STUDY_CLAIMS[0]
     >>> caveat(first, FAIR_SCORES["fair, full"]), caveat(first, FAIR_SCORES["fair, centred"])
-    ('counts a constant that the baselines do not look for', '')
+    ('counts a constant that the baselines do not try to learn', '')
     """
     parts = []
     counted = score.kind == "full" and claim.name in AGAINST_BASELINES

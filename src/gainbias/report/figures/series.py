@@ -237,7 +237,7 @@ DASHED = (0.0, (4.0, 1.5))
 TITLES = {
     "waves": "Slow waves, against the level used",
     "period": "One period",
-    "tail": "How many are how far from the median",
+    "tail": "How far batch means are from the median",
 }
 
 AXES = {

@@ -37,13 +37,13 @@ MOST_ROWS = 200
 
 VALUE_HEADER = ["Observation", "Relative value", "Interval from", "to"]
 
-UNSEEN, RARE = "nothing alike was seen", "too little was seen for an interval"
+UNSEEN, RARE = "nothing similar was seen", "too little was seen for an interval"
 NO_STEP = "no step began there"
 """Of discrete observations: one that ends episodes may have been seen often."""
 
 RELATIVE = (
-    "The relative value of an observation is how much more than the gain is earned from there on, in all; "
-    "their mean in the long run is 0."
+    "The relative value of an observation is how much more than the gain the policy earns in all from there "
+    "on. Its long-run mean is 0."
 )
 
 WIDTH_CHOICE = """\
@@ -137,7 +137,7 @@ def how_to_read(view: ValueView, confidence: float) -> str:
         "points": " For one of a grey point too little was seen.",
         "line": " Where there is no band, too little was seen.",
         "map": " Where there is no colour, too little was seen.",
-        "extremes": " Shown are the worst and the best observations that have one.",
+        "extremes": " The worst and the best observations that have one are shown.",
     }
     is_partial = {"points": view.rare.any(), "extremes": True}.get(view.form, not view.known.all())
     partly = unknown[view.form] if is_partial else ""

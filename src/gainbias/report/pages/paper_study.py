@@ -339,7 +339,7 @@ def _claim(claim: StudyClaim, verdicts: DataFrame, paper: Paper) -> str:
     if printed != "-":
         parts.append(paragraph(f"By the paper's own tables: in {printed}."))
     if verdicts.empty:
-        parts.append(paragraph("The stored runs do not hold what it takes to judge this."))
+        parts.append(paragraph("The stored runs are not enough to judge this."))
     else:
         rows = [_verdict_row(row) for row in verdicts.itertuples()]
         parts.append(framed_table("reasons", claim.text, verdict_header(claim), rows))

@@ -69,7 +69,7 @@ REASON_IN_WORDS = {
     ),
     "period": "The mean at each place of a period, over all periods.",
     "tail": (
-        "A point says which share of the batch means is further than this from the median. Along the dashed "
+        "A point shows the share of batch means that are further than this from the median. Along the dashed "
         "line the variance would just be infinite: points that stay above it fall off too slowly for an "
         "interval of the mean."
     ),
@@ -201,7 +201,7 @@ def _section(estimate: SeriesEstimate, place: int, level: int) -> str:
     if view is not None:
         spoken = f"Means over {view.size:,} numbers from the first to the last: {estimate.verdict.words}"
         shown = _chart("means", place, spoken) + _hint(how_to_read(estimate, view))
-        reason = paragraph("Too few numbers, or none that differ: nothing was asked.")
+        reason = paragraph("Too few numbers, or none that differ: no test was made.")
     if view is not None and view.reason is not None:
         words = REASON_IN_WORDS[view.reason.form]
         if estimate.verdict.kind == "chains disagree":
@@ -240,14 +240,14 @@ def how_to_read(estimate: SeriesEstimate, view: SeriesView) -> str:
         f"A point is the mean over {view.size:,} numbers." if view.size > 1 else "Each number is a point."
     ]
     if estimate.interval is None:
-        words.append(f"The dark line is the {estimate.name}.")
+        words.append(f"The horizontal line is the {estimate.name}.")
     else:
         words.append(
-            f"The dark line is the {estimate.name}, the band around it is its "
+            f"The horizontal line is the {estimate.name}, the band around it is its "
             f"{in_percent(estimate.confidence)} interval."
         )
     if estimate.found_warm_up:
-        words.append("What is shaded was left out, because it is different from the rest.")
+        words.append("The shaded part was left out, because it differs from the rest.")
     elif view.warm_up:
         words.append(f"The first {view.warm_up:,} numbers were to be left out: they are shaded, not drawn.")
     found = {
@@ -307,7 +307,7 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
     shift_at = view.warm_up + round(waves.shift_at * length)
     found = [
         Question(
-            "Is there a slow part that it is too short for?",
+            "Is the series too short for its slowest part?",
             f"{waves.too_short:.1f}",
             f"above {SURE_OF_SLOW:g}",
             waves.too_short > SURE_OF_SLOW,
@@ -343,13 +343,13 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
             is_infinite,
         ),
         Question(
-            "Does something come back?",
+            "Is there a period?",
             f"about every {period * size:,.4g} steps, {periods:,.0f} times" if period else "no",
             f"fewer than {MANY_PERIODS:g} times",
             periods < MANY_PERIODS,
         ),
         Question(
-            "How much was left out as a warm-up?",
+            "How much was left out as warm-up?",
             f"{left_out:.0%}" if left_out else "nothing",
             f"more than {LATE_CUT:.0%}",
             left_out > LATE_CUT,
@@ -378,7 +378,7 @@ def _asked(found: list[Question], verdict: Verdict) -> str:
         rows.append(
             f'<th scope="row">{escape(one.asked)}</th><td>{measured}</td><td>{escape(one.alarm)}</td>'
         )
-    table = framed_table("asked", "What was asked of the series", ["Question", "Measured", "Alarm"], rows)
+    table = framed_table("asked", "Tests of the series", ["Question", "Measured", "Alarm"], rows)
     return table + _hint(
         "The first three are logarithms of ratios of likelihoods: by how much a series that has it fits "
         "better than one that has not. The gravest alarm is the verdict."
@@ -410,7 +410,7 @@ def next_steps(estimate: SeriesEstimate) -> list[str]:
     For an interval half as wide, collect 4 times as many numbers: about 40,000.
     """
     facts, verdict = estimate.diagnostics, estimate.verdict
-    steps = [] if facts.is_complete else ["Mend the row that the first warning names, and evaluate again."]
+    steps = [] if facts.is_complete else ["Correct the row that the first warning names, and evaluate again."]
     steps += _about_the_mean(estimate)
     if refused := [level_in_words(one.level) for one in estimate.levels if one.interval is None]:
         steps.append(
@@ -431,7 +431,7 @@ def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
             f"For an interval half as wide, collect 4 times as many numbers: {_rounded(4 * count)}.",
         ]
         if verdict.kind == "warming up":
-            steps.append(f"Leave out as much of other runs like this one: skip={at}.")
+            steps.append(f"Leave out as much from similar runs: skip={at}.")
         return steps
     if verdict.longer is not None:
         return [
@@ -453,7 +453,7 @@ def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
             "load.",
             "If they are of one kind, run all of them much longer.",
         ],
-        "heavy tails": [f"Report no interval of the {name}. A longer run does not help."],
+        "heavy tails": [f"Do not report an interval of the {name}. A longer run does not help."],
         "constant": [
             "Check that this is the right column, and that the run was long enough for anything to happen."
         ],

@@ -243,8 +243,8 @@ def ergodic(mrp: MarkovRewardProcess, epsilon: float) -> MarkovRewardProcess:
     refuse_durations(mrp, "ergodic")
     if mrp.rate is not None:
         raise ValueError(
-            "the process comes from rates, and a chance per step is no rate: add the rates of the missing "
-            "transitions to the generator instead"
+            "the process comes from rates, and a probability per step is not a rate: add the rates of the "
+            "missing transitions to the generator instead"
         )
     if epsilon == 0.0:
         return mrp

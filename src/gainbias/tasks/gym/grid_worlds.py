@@ -134,6 +134,7 @@ def _toy_text_recipe(name: str, summary: str, num_states: int, environment: str,
         },
         process=learned_process(read),
         paper=paper,
+        needs=("gymnasium",),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module, metadata
 from typing import Any
 
+from gainbias.extras import EXTRAS
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.suggest import alike
 from gainbias.tasks.gym.continuing import Endings, Policy, States, continuing
@@ -25,8 +26,6 @@ HARMLESS_WRAPPERS = {
     "TimeLimit",
 }
 """They change neither transitions nor rewards; a time limit is no end of an episode."""
-
-EXTRAS = {"gymnasium": "gym", "mo_gymnasium": "mo"}
 
 
 def from_gymnasium(
@@ -109,10 +108,8 @@ def optional(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        extra = EXTRAS[module]
-        raise ImportError(
-            f"this needs {module.replace('_', '-')}, which is not installed: pip install 'gainbias[{extra}]'"
-        ) from error
+        name = module.replace("_", "-")
+        raise ImportError(f"this needs {name}: pip install 'gainbias[{EXTRAS[module]}]'") from error
 
 
 def installed_id(wanted: str) -> str:

@@ -233,6 +233,7 @@ def _recipe(
         process=learned_process(read),
         paper=paper,
         title=title,
+        needs=("gymnasium", "mo_gymnasium"),
     )
 
 

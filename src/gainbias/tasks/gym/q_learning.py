@@ -327,7 +327,7 @@ def learned_process(read: Callable[[], Model]) -> MakeProcess:
         if not learned.always_ends:
             raise ValueError(
                 f"the policy that was learned with seed {learning['seed']} from {settings['episodes']} "
-                "episodes may go on for ever: learn from more episodes, or explore more"
+                "episodes may go on forever: learn from more episodes, or explore more"
             )
         chain = continuing(table(weights), learned.actions, states="all", endings="restart")
         source = {**model().source, "table": model().table.fingerprint}

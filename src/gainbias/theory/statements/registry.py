@@ -301,7 +301,7 @@ _COMPARISON = (
         _below(minima.contraction, "omega^2 in place of omega"),
         refuted=minima.no_contraction,
         findings=("finding-1",),
-        note="The inequality holds with omega <= 1, which is no contraction.",
+        note="The inequality holds with omega <= 1, which is not a contraction.",
     ),
     Statement(
         "remark at line 739",

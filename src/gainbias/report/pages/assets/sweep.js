@@ -103,7 +103,7 @@
     const layout = {
       height: Math.min(520, Math.max(320, 0.5 * element.clientWidth)),
       xaxis: { ...logarithmic(Math.min(...across), Math.max(...across)), title: { text: titles[state.view] } },
-      yaxis: { ...logarithmic(...range.map((power) => 10 ** power)), range, title: { text: Common.isWide(element) ? plain(state.metric) : "Error", standoff: 12 } },
+      yaxis: { ...logarithmic(...range.map((power) => 10 ** power)), range, title: { text: Common.isWide(element) && !Common.isPrinting() ? plain(state.metric) : "Error", standoff: 12 } },
     };
     if (state.view === "best") {
       layout.yaxis = { automargin: true, tickvals: traces.map((_, place) => place), ticktext: traces.map(({ name }) => name),
