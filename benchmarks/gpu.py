@@ -3,8 +3,9 @@
     python -m benchmarks.gpu targets
     python -m benchmarks.gpu rates pays fused algorithms study variants
 
-Each part takes one or two minutes on an H200 and prints its rows one by one; a row that fails says why, and
-the others go on. Times are those of whole calls of `gb.run` from the host, unless a column says otherwise.
+Each part prints its rows one by one. A row that fails says why, and the others go on; no row begins after a
+minute, and the part says how many it left out. Times are those of whole calls of `gb.run` from the host,
+unless a column says otherwise.
 """
 
 import argparse
@@ -15,8 +16,9 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
+from typing import TypeVar
 
 import numpy as np
 from numba import cuda
@@ -28,8 +30,13 @@ from gainbias.engine import device
 from gainbias.kernels import count_threads, gpu
 
 LANES_OF_A_PATH = 32
-SECONDS = 1.5
+SECONDS = 0.6
 """About how long a row of rates works, besides the first launch."""
+
+LAST_BEGIN = 55.0
+"""After so many seconds a part begins no more rows."""
+
+Row = TypeVar("Row")
 
 
 def say(*cells: object) -> None:
@@ -51,6 +58,15 @@ def row(*cells: object) -> Iterator[None]:
     except Exception as error:
         words = str(error).strip().splitlines() or [""]
         say(*cells, f"failed: {type(error).__name__}: {words[0][:200]}")
+
+
+def in_time(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield what rows are about, as long as there is time, and say then how many are left out."""
+    waiting, begin = list(rows), time.perf_counter()
+    while waiting and time.perf_counter() - begin < LAST_BEGIN:
+        yield waiting.pop(0)
+    if waiting:
+        say(f"the time is up: {len(waiting)} left out")
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -129,28 +145,28 @@ def targets() -> None:
 def rates() -> None:
     """Rates over lanes and features, with 32 lanes to a path and with a path for each lane."""
     head("d", "lanes", "lanes of a path", "steps", "whole, /s", "without what is fixed, /s")
-    for d, shared in itertools.product((5, 20, 100, 500), (LANES_OF_A_PATH, 1)):
-        for lanes in (1_000, 10_000, 100_000, 1_000_000):
-            if lanes * d > 100_000_000:
-                say(d, lanes, shared, "left out: its weights alone would be 4 GB on the host")
-                continue
-            with row(d, lanes, shared):
-                problem = problem_of(100 if d < 100 else 1000, d)
-                paths = -(-lanes // shared)
-                expected = min(5e6 * lanes / (1 + d / 20), 4e11 / d)
-                steps = int(np.clip(expected * SECONDS / lanes, 500, 200_000))
-                run = partial(lanes_run, "double-chain", problem, paths, shared)
-                run(10)
-                whole, marginal = rate_between(run, steps // 4, steps, paths * shared)
-                say(d, paths * shared, shared, steps, f"{whole:.3g}", f"{marginal:.3g}")
+    ways = itertools.product((20, 5, 100, 500), (LANES_OF_A_PATH, 1), (1_000, 10_000, 100_000, 1_000_000))
+    for d, shared, lanes in in_time(ways):
+        if lanes * d > 100_000_000:
+            say(d, lanes, shared, "left out: its weights alone would be 4 GB on the host")
+            continue
+        with row(d, lanes, shared):
+            problem = problem_of(100 if d < 100 else 1000, d)
+            paths = -(-lanes // shared)
+            expected = min(5e6 * lanes / (1 + d / 20), 4e11 / d)
+            steps = int(np.clip(expected * SECONDS / lanes, 500, 200_000))
+            run = partial(lanes_run, "double-chain", problem, paths, shared)
+            run(10)
+            whole, marginal = rate_between(run, steps // 4, steps, paths * shared)
+            say(d, paths * shared, shared, steps, f"{whole:.3g}", f"{marginal:.3g}")
 
 
 def pays() -> None:
     """How many lanes it takes: the same runs on the GPU, on one core and on all."""
     every = count_threads(None)
     head("d", "paths x lanes", "steps", "GPU, s", "one core, s", f"{every} cores, s")
-    steps = 100_000
-    for d, (paths, lanes) in itertools.product((5, 20, 100), ((1, 1), (8, 8), (16, 32), (64, 32), (512, 32))):
+    steps, sizes = 50_000, ((1, 1), (8, 8), (16, 32), (64, 32), (512, 32))
+    for d, (paths, lanes) in in_time(itertools.product((20, 5, 100), sizes)):
         with row(d, f"{paths} x {lanes}", steps):
             problem = problem_of(100 if d < 100 else 1000, d)
             run = partial(lanes_run, "double-chain", problem, paths, lanes)
@@ -158,7 +174,7 @@ def pays() -> None:
             run(10, device="cpu")
             there = seconds(partial(run, steps))
             all_cores = seconds(partial(run, steps, device="cpu"))
-            if all_cores * every < 30.0:
+            if all_cores * every < 10.0:
                 one = f"{seconds(partial(run, steps, device='cpu', threads=1)):.3f}"
             else:
                 one = "not tried"
@@ -168,7 +184,7 @@ def pays() -> None:
 def fused() -> None:
     """What rounding each product costs, against fused operations."""
     head("algorithm", "d", "rounded, kernel alone, /s", "fused, /s", "rounded / fused")
-    for name, d in itertools.product(("double-chain", "td-lambda", "single-chain"), (20, 100)):
+    for name, d in in_time(itertools.product(("double-chain", "td-lambda", "single-chain"), (20, 100))):
         with row(name, d):
             problem, steps = problem_of(100 if d < 100 else 1000, d), 800_000 // d
             run = partial(lanes_run, name, problem, 4096, LANES_OF_A_PATH)
@@ -186,24 +202,15 @@ def fused() -> None:
 def variants() -> None:
     """Other ways to compile the kernel: own memory or not, threads of a block, registers at most."""
     head("d", "lanes of a path", "own memory", "threads of a block", "registers", "kernel alone, /s")
-    ways = [
-        (512, 128, None),
-        (0, 128, None),
-        (512, 64, None),
-        (512, 256, None),
-        (512, 128, 128),
-        (0, 256, 64),
-    ]
-    for (d, shared), (own, threads, registers) in itertools.product(
-        ((20, 32), (20, 1), (100, 32), (100, 1)), ways
-    ):
+    ways = [(512, 64, 128), (512, 128, 128), (512, 64, None), (512, 128, None), (0, 64, None)]
+    sizes = (20, 32), (20, 1), (100, 32), (100, 1)
+    for (d, shared), (own, threads, registers) in in_time(itertools.product(sizes, ways)):
         with row(d, shared, own > 0, threads, registers):
             problem, steps = problem_of(100 if d < 100 else 1000, d), 800_000 // d
-            options = gpu._options() | ({"max_registers": registers} if registers else {})
             run = partial(lanes_run, "double-chain", problem, 131_072 // shared, shared)
             with (
-                instead(device, MOST_OWN_NUMBERS=own),
-                instead(gpu, THREADS_OF_A_BLOCK=threads, _options=lambda options=options: options),
+                instead(device, MOST_OWN_NUMBERS=own, SHORT_STATE=1000, FEW_REGISTERS=registers),
+                instead(gpu, THREADS_OF_A_BLOCK=threads),
             ):
                 forget_kernels()
                 run(10)
@@ -218,39 +225,41 @@ def algorithms(names: list[str]) -> None:
         "algorithm", "features", "first call, s", "whole, /s", "without what is fixed, /s", "steps",
         "largest difference, of the largest weight", "same bits",
     )  # fmt: skip
-    for name in names:
+    for name in in_time(names):
         declared = ALGORITHMS[name].declared
-        kinds = ["tabular"] if declared.tabular_only else ["dense", "tabular"]
-        for kind in kinds:
-            with row(name, kind):
-                dense = problem_of(100, 20)
-                problem = dense if kind == "dense" else gb.Problem(dense.mrp, gb.Tabular())
-                squares, params = name in ("lstd", "lspe"), dict(declared.trial_params)
-                first = seconds(partial(lanes_run, name, problem, 4, 8, 10, params=params))
-                run = partial(lanes_run, name, problem, 1024, 8, params=params)
-                steps = 2_000 if squares else 20_000
-                whole, marginal = rate_between(run, steps // 4, steps, 8192)
-                steps = 20_000 if squares else 1_000_000
-                here = lanes_run(name, problem, 2, 8, steps, device="cpu", params=params)
-                there = lanes_run(name, problem, 2, 8, steps, params=params)
-                scale = np.abs(here.weights).max()
-                far = np.abs(here.weights - there.weights).max() / scale
-                same = np.array_equal(here.weights, there.weights) and np.array_equal(here.gain, there.gain)
-                say(
-                    name, kind, f"{first:.1f}", f"{whole:.3g}", f"{marginal:.3g}", steps, f"{far:.1e}",
-                    "yes" if same else "NO",
-                )  # fmt: skip
+        kind = "tabular" if declared.tabular_only else "dense"
+        with row(name, kind):
+            dense = problem_of(100, 20)
+            problem = dense if kind == "dense" else gb.Problem(dense.mrp, gb.Tabular())
+            squares, params = name in ("lstd", "lspe"), dict(declared.trial_params)
+            first = seconds(partial(lanes_run, name, problem, 4, 8, 10, params=params))
+            run = partial(lanes_run, name, problem, 1024, 8, params=params)
+            steps = 2_000 if squares else 20_000
+            whole, marginal = rate_between(run, steps // 4, steps, 8192)
+            steps = 20_000 if squares else 300_000
+            here = lanes_run(name, problem, 2, 8, steps, device="cpu", params=params)
+            there = lanes_run(name, problem, 2, 8, steps, params=params)
+            scale = np.abs(here.weights).max()
+            far = np.abs(here.weights - there.weights).max() / scale
+            same = np.array_equal(here.weights, there.weights) and np.array_equal(here.gain, there.gain)
+            say(
+                name, kind, f"{first:.1f}", f"{whole:.3g}", f"{marginal:.3g}", steps, f"{far:.1e}",
+                "yes" if same else "NO",
+            )  # fmt: skip
 
 
-def study() -> None:
-    """One study from the processor and from the GPU: how long each takes, and whether tables are equal."""
+def study(sizes: tuple[int, ...] = (50, 250), steps: int = 50_000) -> None:
+    """One study from the processor and from the GPU: how long each takes, and whether tables are equal.
+
+    The first row includes what has to be compiled.
+    """
     head("paths", "units", "lane-steps", "all cores, s", "GPU, s", "tables")
     names = [name for name, one in ALGORITHMS.items() if not one.declared.tabular_only]
-    sizes, steps = [[10.0 + 10.0 * k, 1000.0] for k in range(16)], 100_000
-    for paths in (100, 500):
+    schedules = [[10.0 + 10.0 * k, 1000.0] for k in range(16)]
+    for paths in in_time(sizes):
         with row(paths), tempfile.TemporaryDirectory() as folder:
             plan = gb.Study(
-                tasks=["random-walk-100"], algorithms=names, step_size=sizes, num_steps=steps,
+                tasks=["random-walk-100"], algorithms=names, step_size=schedules, num_steps=steps,
                 instances=1, seeds=paths, checkpoints=10,
             )  # fmt: skip
             took, tables = {}, {}

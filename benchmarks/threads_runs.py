@@ -192,7 +192,7 @@ class Silent:
 @contextmanager
 def idle_kernels() -> Iterator[None]:
     """Let kernels be called as usual, on nothing."""
-    loop_of, walk, fill, stream = loop.loop_of, paths.walk, schedules.fill_ratios, paths.stream
+    loop_of, walk, fill, made = loop.loop_of, paths.walk, schedules.fill_ratios, paths.generator_of
 
     def idle_loop_of(step: Callable[..., None]) -> Callable[..., None]:
         def advance(state: Any, params: Any, rows: Any, moves: Any, sizes: Any, notes: Any) -> None:
@@ -210,7 +210,7 @@ def idle_kernels() -> Iterator[None]:
             (loop, "loop_of", idle_loop_of),
             (paths, "walk", idle_walk),
             (schedules, "fill_ratios", lambda ratios, first, sizes: fill(ratios, first, sizes[:0])),
-            (paths, "stream", lambda *names: Silent(stream(*names))),
+            (paths, "generator_of", lambda words: Silent(made(words))),
         ):
             stack.enter_context(patch.object(module, name, idle))
         yield

@@ -276,6 +276,45 @@ def test_ctrl_c_returns_what_was_computed(monkeypatch) -> None:
     assert part.to_dict()["lanes"][0]["weights"] == part.weights[0, 0].tolist()
 
 
+@pytest.mark.parametrize(("keep", "weights"), [("weights", [0, 2, 3]), ("errors", [0, 1, 1])])
+@pytest.mark.parametrize("by_lane", [True, False])
+def test_what_was_not_reached_is_missing(monkeypatch, keep, weights, by_lane) -> None:
+    found, record_of = [], run_module.CheckpointRecord
+
+    def made(plan, lanes, keep, **_):
+        found.append(record_of(plan, lanes, keep, by_lane))
+        return found[-1]
+
+    monkeypatch.setattr(run_module, "CheckpointRecord", made)
+    looks = gb.Checkpoints([0, 5, 10], keep=keep)
+    gb.run("td-lambda", problems.dense(), 10, 0.1, seeds=range(3), checkpoints=looks)
+    [record] = found
+    assert np.isfinite(record.weights).all()
+    record.leave_out(np.array([0, 7, 10]))
+    for array in (record.gain, *record.errors.values()):
+        assert np.isfinite(array).sum(axis=1).tolist() == [0, 2, 3]
+    assert np.isfinite(record.weights).all(axis=2).sum(axis=1).tolist() == weights
+
+
+def test_some_lanes_are_those_of_the_list() -> None:
+    grid = {"trace_decay": [0.0, 0.5], "gain_ratio": [1.0, 2.0, 3.0]}
+    lanes = make_lanes(gb.ALGORITHMS["td-lambda"], [5, 9], [0.1, 0.2], grid)
+    every = [(lane.seed, lane.step_size, lane.params) for lane in lanes]
+    assert len(every) == len(lanes) == 24
+    assert len({(seed, str(size), *params.values()) for seed, size, params in every}) == 24
+    assert [lane.seed for lane in lanes] == [5] * 12 + [9] * 12
+    some = lanes[np.array([23, 4, 11])]
+    for lane, place in zip(some, (23, 4, 11), strict=True):
+        assert (lane.seed, lane.step_size, lane.params) == every[place]
+    assert [lane.params for lane in lanes[-2:]] == [params for _, _, params in every[-2:]]
+    for lane, seed, size, params in zip(
+        some, some.seed_numbers, some.schedule_numbers, some.grid_numbers, strict=True
+    ):
+        assert lane.seed == lanes.seeds[seed]
+        assert lane.step_size is lanes.schedules[size]
+        assert lane.params is lanes.grid[params]
+
+
 def test_companions_with_other_parameters_change_no_bit_of_an_average() -> None:
     for make in (problems.tabular, problems.sparse_features, problems.dense):
         options = {"num_steps": STEPS, "step_size": 0.1, "tail_average": 0.25, "problem": make()}

@@ -21,8 +21,8 @@ from gainbias.engine.paths import (
     chosen,
     guessed,
     pick,
-    stream,
 )
+from gainbias.engine.streams import stream
 
 pytestmark = pytest.mark.kernels
 

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from gainbias.engine.streams import first_uniforms, next_uniform, stream, stream_states
+from gainbias.engine.streams import (
+    first_uniforms,
+    generator_of,
+    next_uniform,
+    stream,
+    stream_states,
+    stream_words,
+)
 
 SEEDS = [0, 1, 7, 2**32 - 1, 2**32, 2**63, 2**64 + 5, 2**127]
 NAMES = ("first chain", "markov")
@@ -28,3 +35,11 @@ def test_numbers_are_those_of_generators() -> None:
     with np.errstate(over="ignore"):
         for k, generator in enumerate(generators):
             assert [next_uniform(states, k) for _ in range(300)] == generator.random(300).tolist()
+
+
+@pytest.mark.parametrize("seeds", [SEEDS, [2**128, 3], [5]])
+def test_generators_from_words(seeds) -> None:
+    made = [generator_of(words) for words in stream_words(seeds, *NAMES).T]
+    assert [one.bit_generator.state for one in made] == [
+        stream(seed, *NAMES).bit_generator.state for seed in seeds
+    ]

@@ -168,7 +168,7 @@ class Chaos:
 
 @pytest.mark.slow
 def test_tables_are_the_same_whatever_happens(tmp_path: Path) -> None:
-    instances = 5 * COUNT
+    instances = 8 * COUNT  # with fewer, quick machines are done before the last moment
     study, units = tmp_path / "chaos.toml", 3 * instances
     study.write_text(STUDY.replace("instances = 20", f"instances = {instances}"))
     sources = Path(gainbias.__file__).parents[1]

@@ -1,8 +1,11 @@
 """A program: chains solved in the simulator of a GPU, compared with elimination, whose errors are bounds."""
 
+import contextlib
+import gc
 import sys
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -230,6 +233,51 @@ def refused() -> list[str]:
     except gb.ConvergenceError as error:
         missed += [] if "raise time_limit" in str(error) else [str(error)]
     return missed
+
+
+def memory() -> list[str]:
+    """Return what takes more memory than a solve asks for, and what is left of it before Python looks."""
+    from gainbias.kernels import gpu_vectors
+    from gainbias.model.solve import on_gpu
+
+    taken, differ = [], []
+
+    def noted(function):
+        def noting(*given):
+            array = function(*given)
+            taken.append(array.nbytes)
+            return array
+
+        return noting
+
+    for module in (gpu_vectors, on_gpu):
+        module.sent, module.empty_gpu_array = noted(module.sent), noted(module.empty_gpu_array)
+    hard = gb.MarkovRewardProcess(walk(3, 1e-12, 1e-12), [1.0, 2.0, 5.0])
+    for mrp, extra in ((CHAINS["random"](), 0), (CHAINS["paid"](), 3), (hard, 0)):
+        rewards = {f"{k}": RNG.random(mrp.num_states) for k in range(extra)}
+        gc.collect()
+        taken.clear()
+        gc.disable()
+        with contextlib.suppress(gb.ConvergenceError):
+            gb.solve(mrp, device="gpu", extra_rewards=rewards)
+        asked = on_gpu.bytes_needed(mrp, 1 + extra)
+        if sum(taken) > asked:
+            differ.append(f"{mrp.num_states} states: {sum(taken):,} bytes, {asked:,} asked for")
+        kinds = gpu_vectors.GpuVector, on_gpu.GpuChain
+        left = sum(isinstance(one, kinds) for one in gc.get_objects())
+        differ += [f"{mrp.num_states} states: {left} left"] if left else []
+        gc.enable()
+    return differ
+
+
+def at_once() -> list[str]:
+    """Return which of several solves at once, in threads, have other bits than alone."""
+    names = ("steep", "rates") * 2
+    alone = [gb.solve(CHAINS[name](), device="gpu").bias for name in names]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda name: gb.solve(CHAINS[name](), device="gpu").bias, names))
+    pairs = zip(names, alone, together, strict=True)
+    return [name for name, one, other in pairs if not np.array_equal(one, other)]
 
 
 def assembly() -> list[str]:

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -38,7 +39,9 @@ def test_simulated_solves_are_right_to_their_errors(chain, method) -> None:
 
 @pytest.mark.slow
 @needs_simulator
-@pytest.mark.parametrize("what", ["arithmetic", "transposition", "residuals", "refused", "mutants"])
+@pytest.mark.parametrize(
+    "what", ["arithmetic", "transposition", "residuals", "refused", "mutants", "memory", "at_once"]
+)
 def test_simulated_parts(what) -> None:
     assert said(True, what) == "as it should be"
 
@@ -93,3 +96,28 @@ class TestRefused:
         huge = gb.MarkovRewardProcess(self.mrp.csr, np.array([0.0, 1e300]))
         with pytest.raises(ValueError, match=r"rewards above 2\*\*850"):
             gb.solve(huge, device="gpu")
+        mrp = gb.MarkovRewardProcess(self.mrp.csr, self.mrp.rewards)
+        with pytest.raises(ValueError, match=r"rewards above 2\*\*850"):
+            gb.solve(mrp, device="gpu", extra_rewards={"huge": np.array([0.0, -1e300])})
+
+
+def test_one_thread_at_a_time_changes_how_kernels_are_compiled(monkeypatch) -> None:
+    nvvm = pytest.importorskip("numba.cuda.cudadrv.nvvm")
+    monkeypatch.setattr(gpu, "is_simulated", lambda: False)
+    monkeypatch.setattr(nvvm, "compile_ir", lambda source, **options: options, raising=False)
+    usual, entered, left, found = nvvm.compile_ir, threading.Event(), threading.Event(), []
+
+    def other() -> None:
+        with gpu.unfused():
+            entered.set()
+            left.wait(10.0)
+            found.append(nvvm.compile_ir(""))
+
+    thread = threading.Thread(target=other)
+    with gpu.unfused():
+        thread.start()
+        entered.wait(0.1)
+    left.set()
+    thread.join()
+    assert found == [{"fma": False}]
+    assert nvvm.compile_ir is usual

@@ -42,8 +42,10 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         monkeypatch.setattr(branches, name, value)
     for name, value in (("STRIP", 5), ("STRIP_ROWS", 3)):
         monkeypatch.setattr(branches, name, value)
-    for name, value in (("LARGE", 300), ("SUBTREES", 8), ("SMALL", 0)):
+    for name, value in (("LARGE", 300), ("SMALL", 0)):
         monkeypatch.setattr(symbolic, name, value)
+    for module in (symbolic, tree_of):
+        monkeypatch.setattr(module, "SUBTREES", 8)
     monkeypatch.setattr(orders, "SMALL_PART", 60)
     monkeypatch.setattr(law, "FRONTS_TOGETHER", 8)
     helped: list[int] = []

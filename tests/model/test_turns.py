@@ -1,6 +1,8 @@
 """Methods that take turns: who is next, what is counted, and that no clock decides unless a limit is set."""
 
 import _thread
+import contextlib
+import gc
 import itertools
 import os
 import signal
@@ -8,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from math import inf
 
@@ -173,6 +176,30 @@ class TestTurns:
         assert turn.is_done
         with pytest.raises(MethodError, match="out of luck"):
             turn.result()
+
+    @pytest.mark.parametrize("end", ["fails", "is cancelled"])
+    def test_what_a_method_held_is_free_when_it_ended(self, end: str) -> None:
+        """Not only when Python looks for what nobody needs: it may be most of the memory of a GPU."""
+        held = []
+
+        def method(meter: Meter) -> str:
+            vector = np.ones(3)
+            held.append(weakref.ref(vector))
+            meter.spend(1.0)
+            raise MethodError("no")
+
+        turn = Turn("x", method, trial=1.0, digits=2.0)
+        gc.disable()
+        try:
+            turn.advance(inf if end == "fails" else 1.0)
+            if end == "fails":
+                with contextlib.suppress(MethodError):
+                    turn.result()
+            else:
+                turn.cancel()
+            assert held[0]() is None
+        finally:
+            gc.enable()
 
     def test_a_cancelled_method_ends(self) -> None:
         ended: list[str] = []

@@ -12,14 +12,14 @@ The sample paths are those of `engine/paths.py`, bit for bit: the same streams a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Move, Output, read_state
-from gainbias.engine.lanes import Lane, schedules_of
+from gainbias.algorithms.algorithm import Move, read_state
+from gainbias.engine.lanes import Lanes
 from gainbias.engine.paths import AliasTable, chosen, pick
 from gainbias.engine.schedules import Constant, Harmonic, side_by_side
 from gainbias.engine.streams import next_uniform, stream_states
@@ -58,11 +58,18 @@ MOST_LANE_STEPS = 2**34
 MOST_OWN_NUMBERS = 512
 """States with more numbers are not copied into the thread's own memory."""
 
+SHORT_STATE, FEW_REGISTERS = 32, 128
+"""A thread with at most 32 numbers in its state gets at most 128 registers: two for each number, and as many
+for the rest. More threads then work at once. A longer state would be pushed out into memory."""
+
 FOR_EVER = 2**62
 """More steps than any stretch has."""
 
 ERRORS, ROOM_FOR_VALUES = 12, 2
 """Errors that are measured of a lane: six for each of two aims; the rows before them are for values."""
+
+NO_SQUARES: tuple[float, ...] = (0.0,) * 6
+"""Sums of squares before the first state."""
 
 
 class DrawnMoves(NamedTuple):
@@ -195,9 +202,9 @@ class Shapes(NamedTuple):
     notes: bool
 
     @property
-    def are_small(self) -> bool:
-        """Whether the state of a lane fits into the own memory of a thread."""
-        return sum(math.prod(part.shape) for part in self.parts) <= MOST_OWN_NUMBERS
+    def size(self) -> int:
+        """How many numbers there are in the state of a lane."""
+        return sum(math.prod(part.shape) for part in self.parts)
 
 
 @cache
@@ -251,7 +258,7 @@ def lane_kernel(
             begin = until
 
     is_wide = _has_width(rows, shapes.num_features)
-    along = around_lane(go, state, shapes.parts, laned, shapes.are_small)
+    along = around_lane(go, state, shapes.parts, laned, shapes.size <= MOST_OWN_NUMBERS)
 
     def advance(states: Any, params: Any, rows: Any, journey: Any, good: Ints, all_good: Ints) -> None:
         lane = lane_number()
@@ -260,7 +267,7 @@ def lane_kernel(
         if is_wide(rows) and not along(states, lane, (params, rows, journey)):
             good[lane] = all_good[0] = 0
 
-    return forms.kernel(advance)
+    return forms.kernel(advance, FEW_REGISTERS if shapes.size <= SHORT_STATE else None)
 
 
 def _has_width(rows: type, num_features: int) -> Callable[[Any], bool]:
@@ -275,6 +282,21 @@ def _has_width(rows: type, num_features: int) -> Callable[[Any], bool]:
     return dense if rows is DenseRows else other
 
 
+def with_squares(
+    squares: tuple[float, ...], missed: float, share: float, law_mean: float, mean: float
+) -> tuple[float, ...]:
+    """Return sums of squares, with those of one more state: as they are, and after each mean is taken off."""
+    centred, quotient = missed - law_mean, missed - mean
+    return (
+        squares[0] + missed * missed,
+        squares[1] + share * (missed * missed),
+        squares[2] + centred * centred,
+        squares[3] + share * (centred * centred),
+        squares[4] + quotient * quotient,
+        squares[5] + share * (quotient * quotient),
+    )
+
+
 @cache
 def error_kernel(rows: type, num_features: int) -> Any:
     """Return a kernel that measures errors of weights, (d, lanes), in the order of a `CheckpointRecord`."""
@@ -282,26 +304,29 @@ def error_kernel(rows: type, num_features: int) -> Any:
 
     def measure_one(own: Any, place: int, rest: Any) -> None:
         rows, stick, out = rest
-        for target in range(len(stick.aims)):
-            law_mean, mean = -stick.aim_means[target, 0], -stick.aim_means[target, 1]
-            for j in range(own.weights.shape[0]):
-                law_mean += stick.means[0, j] * own.weights[j, 0]
-                mean += stick.means[1, j] * own.weights[j, 0]
-            full = full_law = centred = centred_law = quotient = quotient_law = 0.0
-            here, after = out[0, place : place + 1], out[1, place : place + 1]  # room, until the end
-            for s in range(len(stick.law)):
-                values(rows, s, s, own.weights, here, after)
-                missed, share = here[0] - stick.aims[target, s], stick.law[s]
-                full += missed * missed
-                full_law += share * (missed * missed)
-                centred += (missed - law_mean) * (missed - law_mean)
-                centred_law += share * ((missed - law_mean) * (missed - law_mean))
-                quotient += (missed - mean) * (missed - mean)
-                quotient_law += share * ((missed - mean) * (missed - mean))
-            first = ROOM_FOR_VALUES + 2 * target
-            out[first, place], out[first + 1, place] = math.sqrt(full), math.sqrt(full_law)
-            out[first + 4, place], out[first + 5, place] = math.sqrt(centred), math.sqrt(centred_law)
-            out[first + 8, place], out[first + 9, place] = math.sqrt(quotient), math.sqrt(quotient_law)
+        law_mean = mean = 0.0
+        for j in range(own.weights.shape[0]):
+            law_mean += stick.means[0, j] * own.weights[j, 0]
+            mean += stick.means[1, j] * own.weights[j, 0]
+        bias = paper = NO_SQUARES
+        here, after = out[0, place : place + 1], out[1, place : place + 1]
+        for first in range(0, len(stick.law), 2):
+            values(rows, first, min(first + 1, len(stick.law) - 1), own.weights, here, after)
+            for s in range(first, min(first + 2, len(stick.law))):
+                value, share = here[0] if s == first else after[0], stick.law[s]
+                bias = with_squares(
+                    bias, value - stick.aims[0, s], share,
+                    law_mean - stick.aim_means[0, 0], mean - stick.aim_means[0, 1],
+                )  # fmt: skip
+                paper = with_squares(
+                    paper, value - stick.aims[1, s], share,
+                    law_mean - stick.aim_means[1, 0], mean - stick.aim_means[1, 1],
+                )  # fmt: skip
+        for kind in range(3):
+            for norm in range(2):
+                row = ROOM_FOR_VALUES + 4 * kind + norm
+                out[row, place] = math.sqrt(bias[2 * kind + norm])
+                out[row + 2, place] = math.sqrt(paper[2 * kind + norm])
 
     parts, is_wide = (LanePart((num_features, 1), True),), _has_width(rows, num_features)
     along = around_lane(measure_one, Learned, parts, True, num_features <= MOST_OWN_NUMBERS)
@@ -322,7 +347,7 @@ def keep_lanes(source: Floats, target: Floats, kept: Ints) -> None:
             target[i, lane] = source[i, lane]
 
 
-def run_on_device(plan: RunPlan, record: CheckpointRecord, lanes: list[Lane]) -> list[int]:
+def run_on_device(plan: RunPlan, record: CheckpointRecord, lanes: Lanes) -> Ints:
     """Run all lanes on the GPU, and return for each how many steps it made; Ctrl-C ends it early."""
     missing = what_is_missing()
     if missing:
@@ -332,14 +357,14 @@ def run_on_device(plan: RunPlan, record: CheckpointRecord, lanes: list[Lane]) ->
         before = 0
         try:
             for places, room in pieces_of(plan, lanes):
-                work = DeviceLanes(plan, record, [lanes[place] for place in places], places, room)
+                work = DeviceLanes(plan, record, lanes[places], places, room)
                 for last in work.stretches():
                     steps_done[places] = last
                     watch.show(f"running {plan.algorithm.name}", before + last * len(places), total)
                 before = int(steps_done.sum())
         except KeyboardInterrupt:
             pass
-    return steps_done.tolist()
+    return steps_done
 
 
 class DeviceRoom(NamedTuple):
@@ -349,7 +374,7 @@ class DeviceRoom(NamedTuple):
     notes: int
 
 
-def pieces_of(plan: RunPlan, lanes: list[Lane]) -> Iterator[tuple[Ints, DeviceRoom]]:
+def pieces_of(plan: RunPlan, lanes: Lanes) -> Iterator[tuple[Ints, DeviceRoom]]:
     """Yield the places of lanes that run together, and the room they leave.
 
     They have states of one type, and do not take more memory than is free.
@@ -359,7 +384,7 @@ def pieces_of(plan: RunPlan, lanes: list[Lane]) -> Iterator[tuple[Ints, DeviceRo
     fixed = sum(_bytes_of(part) for part in [plan.rows, *tables]) + 32 * plan.problem.mrp.num_states
     for places, state in _by_state(plan, lanes):
         path = plan.algorithm.chains * (64 + 16 * LEAST_STRETCH) + 8 * LEAST_STRETCH
-        each = 3 * state + 8 * len(lanes[0].params) + 80 + path + _bytes_of_a_note(plan)
+        each = 3 * state + 8 * len(lanes.grid[0]) + 80 + path + _bytes_of_a_note(plan)
         most = (free - fixed) // each
         if most < 1:
             raise ValueError(
@@ -372,45 +397,37 @@ def pieces_of(plan: RunPlan, lanes: list[Lane]) -> Iterator[tuple[Ints, DeviceRo
             yield piece, DeviceRoom(min(MOST_STRETCH_BYTES, left), min(MOST_STRETCH_BYTES, left))
 
 
-def _by_state(plan: RunPlan, lanes: list[Lane]) -> Iterator[tuple[Ints, int]]:
+def _by_state(plan: RunPlan, lanes: Lanes) -> Iterator[tuple[Ints, int]]:
     """Yield the places of lanes whose states have one type, and how many bytes each has."""
-    combinations = {tuple(lane.params.values()): lane for lane in lanes}
     if plan.form.laned:
-        some = list(combinations.values())
-        yield np.arange(len(lanes)), _bytes_of(_first_state(plan, some)) // len(some)
+        yield np.arange(len(lanes)), _bytes_of(_first_state(plan, lanes[:1]))
         return
-    states = {key: _first_state(plan, [lane]) for key, lane in combinations.items()}
-    kinds = {key: type(state) for key, state in states.items()}
-    for kind in dict.fromkeys(kinds.values()):
-        of_kind = [k for k, lane in enumerate(lanes) if kinds[tuple(lane.params.values())] is kind]
-        yield np.array(of_kind), max(_bytes_of(states[key]) for key in states if kinds[key] is kind)
+    states = [plan.form.init(plan.setting(1), plan.algorithm.params(**params)) for params in lanes.grid]
+    for kind in dict.fromkeys(map(type, states)):
+        is_of_kind = np.array([type(state) is kind for state in states])
+        size = max(_bytes_of(state) for state in states if type(state) is kind)
+        yield np.flatnonzero(is_of_kind[lanes.grid_numbers]), size
 
 
 def _bytes_of_a_note(plan: RunPlan) -> int:
     return 8 * (plan.problem.num_features + 2 + plan.algorithm.chains + ERRORS)
 
 
-def _first_state(plan: RunPlan, lanes: Sequence[Lane]) -> Any:
+def _first_state(plan: RunPlan, lanes: Lanes) -> Any:
     """Return the state of lanes before their first step; its arrays have a last axis for lanes."""
     if plan.form.laned:
         return plan.form.init(plan.setting(len(lanes)), _params_of(plan, lanes))
-    keys = [tuple(lane.params.values()) for lane in lanes]
-    combinations = dict(zip(keys, lanes, strict=True))
-    states = [
-        plan.form.init(plan.setting(1), plan.algorithm.params(**lane.params))
-        for lane in combinations.values()
-    ]
-    numbers = {key: number for number, key in enumerate(combinations)}
-    own = np.array([numbers[key] for key in keys])
+    used, own = np.unique(lanes.grid_numbers, return_inverse=True)
+    states = [plan.form.init(plan.setting(1), plan.algorithm.params(**lanes.grid[k])) for k in used]
     return type(states[0])(
         *(np.take(np.stack(arrays, axis=-1), own, axis=-1) for arrays in zip(*states, strict=True))
     )
 
 
-def _params_of(plan: RunPlan, lanes: Sequence[Lane]) -> Any:
+def _params_of(plan: RunPlan, lanes: Lanes) -> Any:
     """Return the parameters of lanes, each an array (lanes,)."""
-    kind = plan.algorithm.params
-    return kind(**{name: np.array([lane.params[name] for lane in lanes]) for name in kind._fields})
+    kind, own = plan.algorithm.params, lanes.grid_numbers
+    return kind(*(np.array([params[name] for params in lanes.grid])[own] for name in kind._fields))
 
 
 class DeviceLanes:
@@ -420,7 +437,7 @@ class DeviceLanes:
     ----------
     plan, record
         As for `run_on_device`.
-    lanes : list of Lane
+    lanes : Lanes
     places : (lanes,) int array
         Their numbers in the list of all lanes.
     room : DeviceRoom
@@ -428,11 +445,11 @@ class DeviceLanes:
     """
 
     def __init__(
-        self, plan: RunPlan, record: CheckpointRecord, lanes: list[Lane], places: Ints, room: DeviceRoom
+        self, plan: RunPlan, record: CheckpointRecord, lanes: Lanes, places: Ints, room: DeviceRoom
     ) -> None:
         self.plan, self.record, self.lanes, self.places, self.room = plan, record, lanes, places, room
-        self._seeds = list(dict.fromkeys(lane.seed for lane in lanes))
-        self._schedules = schedules_of(lanes)
+        used, self._paths_here = np.unique(lanes.seed_numbers, return_inverse=True)
+        self._seeds, self._schedules = [lanes.seeds[k] for k in used], lanes.schedules
         self._notes_itself = plan.form.output is read_state
         self._fell_at = np.full(len(lanes), FOR_EVER)
         self._params_here = _params_of(plan, lanes)
@@ -448,7 +465,7 @@ class DeviceLanes:
     def stretches(self) -> Iterator[int]:
         """Work through stretches of steps, and yield after each the number of steps done."""
         if self.plan.checkpoints[0] == 0:
-            self._keep(slice(0, 1), self._told(0))
+            self._keep(slice(0, 1), *self._told(0))
         first, end = 0, int(self.plan.checkpoints[-1])
         while first < end:
             last = min(end, first + self._longest)
@@ -477,7 +494,7 @@ class DeviceLanes:
         if fetched(self._all_good)[0] == 0:
             self._find_fallen(first, count)
         if noted.start < noted.stop:
-            self._keep(noted, self._read_notes(noted) if self._notes_itself else self._told(last))
+            self._keep(noted, *(self._read_notes(noted) if self._notes_itself else self._told(last)))
 
     def _find_sizes(self, first: int, last: int) -> None:
         if self._ratios is None:
@@ -522,21 +539,18 @@ class DeviceLanes:
                     launch(kernel_of(keep_lanes), len(self.lanes), _by_lane(array), _by_lane(saved), fine)
         return bad[fallen]
 
-    def _read_notes(self, noted: slice) -> tuple[Any, Any, Floats]:
-        """Return the weights that lanes noted, (k, d, lanes), here and there, and gains, (k, lanes)."""
+    def _read_notes(self, noted: slice) -> tuple[list[Any], Floats]:
+        """Return the weights that lanes noted, k times (d, lanes) on the device, and gains, (k, lanes)."""
         count, steps = noted.stop - noted.start, self.plan.checkpoints[noted]
-        there = [self._noted.weights[k] for k in range(count)]
-        wanted = there[-1:] if self.record.errors else there
-        weights = np.array([fetched(array) for array in wanted])
+        weights = [self._noted.weights[k] for k in range(count)]
         if "gain" in self._first._fields:
-            return weights, there, fetched(self._noted.gain)[:count]
-        return weights, there, self._mean_rewards(fetched(self._noted.totals)[:count], steps)
+            return weights, fetched(self._noted.gain[:count])
+        return weights, self._mean_rewards(fetched(self._noted.totals[:count]), steps)
 
     def _mean_rewards(self, totals: Floats, steps: Ints) -> Floats:
-        mean: Floats = (totals / np.maximum(steps, 1)[:, None])[:, self._paths_here]
-        return mean
+        return np.take(totals / np.maximum(steps, 1)[:, None], self._paths_here, axis=1)
 
-    def _told(self, step: int) -> tuple[Any, Any, Floats]:
+    def _told(self, step: int) -> tuple[list[Any], Floats]:
         """Return the same for the present, after some steps, as the algorithm's own output has it."""
         form, count = self.plan.form, len(self.lanes)
         state = type(self._first)(*(fetched(array) for array in self._states))
@@ -553,28 +567,39 @@ class DeviceLanes:
             gain = None if said[0].gain is None else np.array([output.gain for output in said]).reshape(count)
         if gain is None:
             gain = self._mean_rewards(fetched(self._totals)[None], np.array([step]))[0]
-        return weights[None], [sent(np.ascontiguousarray(weights))], gain[None]
+        return [sent(np.ascontiguousarray(weights))], gain[None]
 
-    def _keep(self, noted: slice, told: tuple[Any, Any, Floats]) -> None:
+    def _keep(self, noted: slice, told: list[Any], gains: Floats) -> None:
         """Write down what lanes said at checkpoints; nothing of lanes that had diverged by then."""
-        weights, there, gain = told
-        measured = self._measured(there) if self.record.errors else None
-        alive = self.plan.checkpoints[noted][:, None] < self._fell_at
-        if not alive.all():
-            weights = np.where(alive[-len(weights) :, None], weights, np.nan)
-            gain = np.where(alive, gain, np.nan)
-            measured = None if measured is None else np.where(alive[:, None], measured, np.inf)
-        self.record.put(self.places.tolist(), noted, Output(weights, gain), measured)
+        record, checkpoints, rows = self.record, range(noted.start, noted.stop), type(self.plan.rows)
+        for checkpoint, weights, gain in zip(checkpoints, told, gains, strict=True):
+            fallen = np.flatnonzero(self._fell_at <= self.plan.checkpoints[checkpoint])
+            self._write(record.gain[:, checkpoint], gain, fallen, np.nan)
+            if record.keeps_all or checkpoint == checkpoints[-1]:
+                own = record.weights[:, checkpoint if record.keeps_all else 0]
+                self._fetch(own, weights, fallen, np.nan)
+            if record.values is not None:
+                here = fetched(weights)
+                here[:, fallen] = np.nan
+                record.put_values(self.places, checkpoint, here)
+            if record.errors:
+                kernel: Any = error_kernel(rows, self.plan.problem.num_features)  # type: ignore[arg-type]
+                learned = Learned(weights)
+                launch(kernel, len(self.lanes), learned, self._rows, self._yardstick, self._errors)
+                for number, errors in enumerate(record.errors.values(), ROOM_FOR_VALUES):
+                    self._fetch(errors[:, checkpoint], self._errors[number], fallen, np.inf)
 
-    def _measured(self, weights: list[Any]) -> Floats:
-        """Return the errors of weights, each (d, lanes): shape (k, errors, lanes)."""
-        rows: Any = type(self.plan.rows)
-        kernel = error_kernel(rows, self.plan.problem.num_features)
-        errors = np.empty((len(weights), ERRORS, len(self.lanes)))
-        for array, found in zip(weights, errors, strict=True):
-            launch(kernel, len(self.lanes), Learned(array), self._rows, self._yardstick, self._errors)
-            fetch_into(found, self._errors[ROOM_FOR_VALUES:])
-        return errors
+    def _fetch(self, target: Floats, there: Any, fallen: Ints, missing: float) -> None:
+        """Bring (..., lanes) from the device to its place in an array (all lanes, ...)."""
+        if len(self.lanes) == len(target):
+            fetch_into(target.T, there)
+            target[fallen] = missing
+        else:
+            self._write(target, fetched(there), fallen, missing)
+
+    def _write(self, target: Floats, found: Floats, fallen: Ints, missing: float) -> None:
+        target[self.places] = found.T
+        target[self.places[fallen]] = missing
 
     def _send_paths(self) -> None:
         plan, seeds = self.plan, self._seeds
@@ -585,11 +610,8 @@ class DeviceLanes:
         self._totals = sent(np.zeros(self._num_paths))
         self._table = _on_device(plan.sampler.table)
         self._law = _on_device(plan.sampler.law) if plan.sampling == "iid" else self._table
-        places = {seed: number for number, seed in enumerate(seeds)}
-        numbers = {id(schedule): number for number, schedule in enumerate(self._schedules)}
-        self._paths_here = np.array([places[lane.seed] for lane in self.lanes])
         self._paths = sent(self._paths_here)
-        self._schedule_numbers = sent(np.array([numbers[id(lane.step_size)] for lane in self.lanes]))
+        self._schedule_numbers = sent(self.lanes.schedule_numbers)
         shape = self._longest, self._num_paths
         self._moves = DrawnMoves(*(empty_there(shape, kind) for kind in (np.int32, np.int32, np.float64)))
         most, count = self._most_notes, len(self.lanes)

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gainbias.engine.schedules import Schedule, as_schedule, side_by_side
 from gainbias.features.rows import LANES
 from gainbias.model.problem import Problem
 from gainbias.suggest import did_you_mean
-from gainbias.types import Floats
+from gainbias.types import Floats, Ints
 
 StepSize: TypeAlias = "Schedule | float | Floats"
 FEW_LANES = 2
@@ -32,6 +32,68 @@ class Lane:
     seed: int
     step_size: Schedule
     params: Mapping[str, float]
+
+
+class Lanes(Sequence[Lane]):
+    """Combinations of seeds, step sizes and parameters, seeds outermost: all, or some of them.
+
+    There may be a million, so that they are numbers, and a `Lane` is made when it is asked for.
+
+    Attributes
+    ----------
+    seeds : list of int
+    schedules : list of Schedule
+    grid : list of dict
+        Parameters by name.
+    numbers : (lanes,) int array
+        Which of the combinations they are.
+
+    Examples
+    --------
+    >>> from gainbias.engine.schedules import Constant
+    >>> lanes = Lanes([7, 8], [Constant(0.1)], [{"trace_decay": 0.0}, {"trace_decay": 0.5}])
+    >>> len(lanes), lanes[2].seed, [lane.params["trace_decay"] for lane in lanes[1:3]]
+    (4, 8, [0.5, 0.0])
+    """
+
+    def __init__(
+        self,
+        seeds: list[int],
+        schedules: list[Schedule],
+        grid: list[dict[str, float]],
+        numbers: Ints | None = None,
+    ) -> None:
+        self.seeds, self.schedules, self.grid = seeds, schedules, grid
+        self.numbers = np.arange(len(seeds) * len(schedules) * len(grid)) if numbers is None else numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> Lane: ...
+    @overload
+    def __getitem__(self, place: slice | Ints) -> Lanes: ...
+    def __getitem__(self, place: int | slice | Ints) -> Lane | Lanes:
+        if isinstance(place, slice | np.ndarray):
+            return Lanes(self.seeds, self.schedules, self.grid, self.numbers[place])
+        rest, params = divmod(int(self.numbers[place]), len(self.grid))
+        seed, schedule = divmod(rest, len(self.schedules))
+        return Lane(self.seeds[seed], self.schedules[schedule], self.grid[params])
+
+    @property
+    def seed_numbers(self) -> Ints:
+        """For each lane the number of its seed."""
+        return self.numbers // (len(self.schedules) * len(self.grid))
+
+    @property
+    def schedule_numbers(self) -> Ints:
+        """For each lane the number of its step sizes."""
+        return self.numbers // len(self.grid) % len(self.schedules)
+
+    @property
+    def grid_numbers(self) -> Ints:
+        """For each lane the number of its parameters."""
+        return self.numbers % len(self.grid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +145,7 @@ def make_lanes(
     seeds: int | Iterable[int],
     step_size: StepSize | Sequence[StepSize] | None,
     params: Mapping[str, float | Sequence[float]],
-) -> list[Lane]:
+) -> Lanes:
     """Return all combinations of seeds, step sizes and parameters, seeds outermost.
 
     Examples
@@ -94,16 +156,13 @@ def make_lanes(
     """
     sizes: Any = 1.0 if step_size is None and algorithm.declared.step_free else step_size
     schedules = [as_schedule(size) for size in (sizes if _is_list(sizes) else [sizes])]
-    grid = list(_grid(algorithm, params))
-    lanes = [
-        Lane(seed, schedule, values) for seed in _seeds(seeds) for schedule in schedules for values in grid
-    ]
+    lanes = Lanes(_seeds(seeds), schedules, list(_grid(algorithm, params)))
     if not lanes:
         raise ValueError("there are no lanes: give at least one seed, step size and value of each parameter")
     return lanes
 
 
-def make_groups(algorithm: Algorithm, lanes: list[Lane], form: Form) -> list[Group]:
+def make_groups(algorithm: Algorithm, lanes: Lanes, form: Form) -> list[Group]:
     """Return the groups of the lanes, which are sorted by seed.
 
     Lanes whose steps touch all weights do not go with others: their sums for averages are built otherwise.
@@ -117,9 +176,9 @@ def make_groups(algorithm: Algorithm, lanes: list[Lane], form: Form) -> list[Gro
     [8, 8, 1, 1]
     """
     groups, by_kind = [], dict[tuple[int, bool], list[tuple[int, Lane]]]()
-    for place, lane in enumerate(lanes):
-        kind = lane.seed, form.touches_rows(algorithm.params(**lane.params))
-        by_kind.setdefault(kind, []).append((place, lane))
+    touch = [form.touches_rows(algorithm.params(**values)) for values in lanes.grid]
+    for place, (lane, number) in enumerate(zip(lanes, lanes.grid_numbers.tolist(), strict=True)):
+        by_kind.setdefault((lane.seed, touch[number]), []).append((place, lane))
     for members in by_kind.values():
         while members:
             count = min(LANES, len(members)) if form.laned and len(members) > FEW_LANES else 1
@@ -129,16 +188,11 @@ def make_groups(algorithm: Algorithm, lanes: list[Lane], form: Form) -> list[Gro
     return groups
 
 
-def schedules_of(lanes: Sequence[Lane]) -> list[Schedule]:
-    """Return the schedules of lanes, each once: there may be a million lanes, and few schedules."""
-    return list({id(lane.step_size): lane.step_size for lane in lanes}.values())
-
-
-def warn_of_large_steps(algorithm: Algorithm, lanes: list[Lane], problem: Problem) -> None:
+def warn_of_large_steps(algorithm: Algorithm, lanes: Lanes, problem: Problem) -> None:
     """Warn if the first step size times the largest squared row norm exceeds 1, where that does harm."""
     if not algorithm.declared.overshoots:
         return
-    largest = max(float(schedule.values(0, 1)[0]) for schedule in schedules_of(lanes))
+    largest = max(float(schedule.values(0, 1)[0]) for schedule in lanes.schedules)
     product = largest * problem.features.max_row_norm**2
     if product > 1.0:
         warnings.warn(
@@ -155,9 +209,10 @@ def _is_list(step_size: Any) -> bool:
 def _seeds(seeds: int | Iterable[int]) -> list[int]:
     several = isinstance(seeds, Iterable) and not (isinstance(seeds, np.ndarray) and seeds.ndim == 0)
     given: list[Any] = list(seeds) if several else [seeds]  # type: ignore[arg-type]
-    for seed in given:
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise ValueError(f"seeds must be integers that are not negative, found {seed!r}")
+    if set(map(type, given)) != {int} or min(given) < 0:
+        for seed in given:
+            if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+                raise ValueError(f"seeds must be integers that are not negative, found {seed!r}")
     if len(set(given)) < len(given):
         raise ValueError("seeds must differ: the same seed gives the same run")
     return [int(seed) for seed in given]

@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from gainbias.engine.streams import first_uniforms, stream, stream_states
+from gainbias.engine.streams import Words, first_uniforms, generator_of, stream_states, stream_words
 from gainbias.kernels import bare_kernel, inlined
 from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess, refuse_durations
@@ -260,9 +260,6 @@ def split_sampling(sampling: Sampling | Markov) -> tuple[Sampling, Start]:
     return ("markov", sampling.start) if isinstance(sampling, Markov) else (sampling, "uniform")
 
 
-PathName: TypeAlias = tuple[int, str]
-"""A seed and the name of a chain."""
-
 BLOCK = 4096
 """Number of steps that are drawn at once, unless more are asked for."""
 
@@ -332,9 +329,9 @@ class Sampler:
         if sampling not in ("markov", "iid"):
             raise ValueError(f"unknown sampling {sampling!r}: use 'markov' or 'iid'")
         chains = [chain] if isinstance(chain, str) else chain
-        names = [(seed, name) for name in chains for seed in seeds]
-        first = SavedPaths(self.first_states(seeds, chains, start), np.zeros(len(names)), 0)
-        return Paths(self, names, sampling, first)
+        states = self.first_states(seeds, chains, start)
+        words = np.concatenate([stream_words(seeds, name, sampling) for name in chains], axis=1)
+        return Paths(self, words, sampling, SavedPaths(states, np.zeros(len(states)), 0))
 
     def first_states(self, seeds: Sequence[int], chains: Sequence[str], start: Start) -> Ints:
         """Return where paths begin: those of the first chain for all seeds, then those of the others."""
@@ -372,15 +369,13 @@ class Paths:
         Sum of the rewards of each path so far.
     """
 
-    def __init__(
-        self, sampler: Sampler, names: Sequence[PathName], sampling: Sampling, saved: SavedPaths
-    ) -> None:
-        self._sampler, self._names, self._sampling = sampler, names, sampling
+    def __init__(self, sampler: Sampler, words: Words, sampling: Sampling, saved: SavedPaths) -> None:
+        self._sampler, self._words, self._sampling = sampler, words, sampling
         self._law = sampler.table if sampling == "markov" else sampler.law
         self._numbers = 1 if sampling == "markov" else 2
         self._state, self.total, self._steps = saved
         self._end_state, self._end_total = saved.state.copy(), saved.total.copy()
-        self._streams = [stream(*name, sampling) for name in names]
+        self._streams = [generator_of(own) for own in words.T]
         for generator in self._streams:
             bits: Any = generator.bit_generator
             bits.advance(self._numbers * self._steps)
@@ -412,7 +407,13 @@ class Paths:
 
     def replayed(self, saved: SavedPaths) -> Paths:
         """Return paths that go on from where these were when they were saved."""
-        return Paths(self._sampler, self._names, self._sampling, saved)
+        return Paths(self._sampler, self._words, self._sampling, saved)
+
+    def some(self, numbers: Ints) -> Paths:
+        """Return some of these paths, as they are now."""
+        state, total, steps = self.save()
+        saved = SavedPaths(state[numbers], total[numbers], steps)
+        return Paths(self._sampler, self._words[:, numbers], self._sampling, saved)
 
     def _draw(self, count: int, again: bool) -> SampledSteps:
         if not again or count + APART > self._room[1].shape[1]:
@@ -425,6 +426,6 @@ class Paths:
         return SampledSteps(*(array[:, :count] for array in steps))
 
     def _make_room(self, length: int) -> tuple[SampledSteps, Floats]:
-        shape = (2, len(self._names), length)
+        shape = (2, self._words.shape[1], length)
         steps = SampledSteps(*np.empty(shape, np.int32), *np.empty(shape))
         return steps, np.empty((*shape[1:], self._numbers))

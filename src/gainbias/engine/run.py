@@ -22,11 +22,10 @@ from gainbias.algorithms.algorithm import Algorithm, read_state
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import (
     Group,
-    Lane,
+    Lanes,
     StepSize,
     make_groups,
     make_lanes,
-    schedules_of,
     warn_of_large_steps,
 )
 from gainbias.engine.paths import Markov, Sampler, Sampling, Start, split_sampling
@@ -145,6 +144,7 @@ def run(
     plan = RunPlan(
         algorithm=chosen,
         problem=problem,
+        seeds=lanes.seeds,
         sampler=Sampler(problem.mrp, lambda: problem.solution.stationary),
         sampling=way,
         start=start,
@@ -152,10 +152,11 @@ def run(
         checkpoints=as_checkpoints(looks.steps, num_steps),
         average_from=_average_from(tail_average, num_steps),
     )
-    for schedule in schedules_of(lanes):
+    for schedule in lanes.schedules:
         schedule.values(num_steps - 1, num_steps)  # an array that is too short is refused now
-    record = CheckpointRecord(plan, lanes, looks.keep)
+    record = CheckpointRecord(plan, lanes, looks.keep, by_lane=device == "cpu")
     steps_done = _work_through(plan, record, lanes, threads, device)
+    record.leave_out(steps_done)
     return Trace(
         chosen,
         problem,
@@ -164,7 +165,7 @@ def run(
         record.kept,
         record.weights,
         record.values,
-        record.gain * (problem.mrp.rate or 1.0),
+        record.gain * problem.mrp.rate if problem.mrp.rate else record.gain,
         _outcomes(record, steps_done, num_steps),
         first,
         record.errors,
@@ -215,8 +216,8 @@ def usual_step_size(algorithm: Algorithm | None, problem: Problem | Task) -> Sch
 
 
 def _work_through(
-    plan: RunPlan, record: CheckpointRecord, lanes: list[Lane], threads: int | None, device: str
-) -> list[int]:
+    plan: RunPlan, record: CheckpointRecord, lanes: Lanes, threads: int | None, device: str
+) -> Ints:
     """Run all lanes, in groups and threads or on a GPU; return for each how many steps it made."""
     check_form(plan, make_groups(plan.algorithm, lanes[:LANES], plan.form)[0])
     if device == "gpu":
@@ -226,6 +227,7 @@ def _work_through(
             return run_on_device(plan, record, lanes)
     groups = make_groups(plan.algorithm, lanes, plan.form)
     pieces = [Work(plan, record, part) for part in _shares(groups, count_threads(threads))]
+    assert plan.first_paths is not None  # made before threads ask for it
     stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])
     with Watch() as watch, ThreadPoolExecutor(count_threads(threads)) as pool:
         running: set[Future[None]] = set()
@@ -243,10 +245,10 @@ def _work_through(
         except BaseException:
             stop.set()
             raise
-    done_by_place = {
-        place: piece.steps_done for piece in pieces for group in piece.groups for place in group.places
-    }
-    return [done_by_place[place] for place in range(len(done_by_place))]
+    steps_done = np.empty(len(lanes), np.int64)
+    for piece in pieces:
+        steps_done[[place for group in piece.groups for place in group.places]] = piece.steps_done
+    return steps_done
 
 
 def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
@@ -263,11 +265,13 @@ def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
     ]
 
 
-def _outcomes(record: CheckpointRecord, steps_done: list[int], num_steps: int) -> list[Outcome]:
+def _outcomes(record: CheckpointRecord, steps_done: Ints, num_steps: int) -> list[Outcome]:
     """Return how lanes ended; those that made as many steps share a record."""
-    made = {steps: _outcome_of(steps, num_steps) for steps in set(steps_done)}
-    diverged = {place: Outcome("diverged", step) for place, step in record.diverged.items()}
-    return [diverged.get(place) or made[steps] for place, steps in enumerate(steps_done)]
+    made = {steps: _outcome_of(steps, num_steps) for steps in np.unique(steps_done).tolist()}
+    outcomes = [made[steps] for steps in steps_done.tolist()]
+    for place, step in record.diverged.items():
+        outcomes[place] = Outcome("diverged", step)
+    return outcomes
 
 
 def _outcome_of(steps: int, num_steps: int) -> Outcome:
@@ -365,8 +369,8 @@ def check_problem(algorithm: Algorithm, problem: Problem) -> None:
         )
 
 
-def _warn_of_idle_traces(algorithm: Algorithm, lanes: list[Lane], sampling: Sampling | Markov) -> None:
-    if sampling == "iid" and any(lane.params.get("trace_decay", 0.0) > 0.0 for lane in lanes):
+def _warn_of_idle_traces(algorithm: Algorithm, lanes: Lanes, sampling: Sampling | Markov) -> None:
+    if sampling == "iid" and any(params.get("trace_decay", 0.0) > 0.0 for params in lanes.grid):
         warnings.warn(
             f"a trace of {algorithm.name} has no use with sampling='iid', where transitions do not follow "
             "each other: it adds noise, and the limit is that of trace_decay=0",

@@ -1,8 +1,9 @@
 """Streams of random numbers: which one belongs to a seed and some names, one at a time or many at once.
 
-`stream` is a generator of NumPy. `stream_states` gives what it starts from for many seeds at once, because
-making a generator takes a fifth of a millisecond; and `next_uniform` draws from such a state, on a GPU too.
-All three give the same bits: that of NumPy's `SeedSequence` (O'Neill's seed_seq, with a pool of four words)
+`stream` is a generator of NumPy. `stream_words` gives what it starts from for many seeds at once, because
+making a generator takes a fifth of a millisecond; `generator_of` takes it up from there. `stream_states` is
+the same as a state of PCG64, and `next_uniform` draws from such a state, on a GPU too. All of them give the
+same bits: those of NumPy's `SeedSequence` (O'Neill's seed_seq, with a pool of four words)
 and of PCG64, whose 128 bits are two numbers of 64 here.
 """
 
@@ -25,6 +26,9 @@ LOW, HALF, BITS = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(64)
 MULTIPLIER_HIGH, MULTIPLIER_LOW = np.uint64(2549297995355413924), np.uint64(4865540595714422341)
 MASK_ROTATION, ROTATION_AT, ELEVEN = np.uint64(63), np.uint64(58), np.uint64(11)
 UNIFORM_SPACING = 1.0 / 9007199254740992.0
+
+FEW_SEEDS = 5
+"""For fewer seeds NumPy's own `SeedSequence` takes less time."""
 
 POOL = 4
 """Words of 32 bits that a seed is mixed into."""
@@ -67,15 +71,45 @@ def stream_states(seeds: Sequence[int], *names: str) -> Words:
     >>> next_uniform(states, 1) == stream(8, "first chain").random()
     True
     """
-    if max(seeds) >= 2 ** (32 * POOL):
-        return np.array([_state_of(stream(seed, *names)) for seed in seeds], np.uint64).T.copy()
-    words = [np.array([seed >> 32 * place & MASK for seed in seeds], np.uint32) for place in range(POOL)]
+    state_high, state_low, high, low = stream_words(seeds, *names)
     with np.errstate(over="ignore"):
-        state_high, state_low, high, low = _expanded(words, _key(names))
         increment = (high << np.uint64(1)) | (low >> np.uint64(63)), (low << np.uint64(1)) | np.uint64(1)
         high, low = _sum(state_high, state_low, *increment)
         state = _advanced(high, low, *increment)
     return np.array([*state, *increment])
+
+
+def stream_words(seeds: Sequence[int], *names: str) -> Words:
+    """Return what seeds and names are turned into, (4, seeds), for `generator_of`."""
+    key = _key(names)
+    if len(seeds) < FEW_SEEDS or max(seeds) >= 2 ** (32 * POOL):
+        each = [np.random.SeedSequence(int(seed), spawn_key=key) for seed in seeds]
+        return np.array([one.generate_state(POOL, np.uint64) for one in each]).T
+    with np.errstate(over="ignore"):
+        return np.array(_expanded(_words(seeds), key))
+
+
+def generator_of(words: Words) -> np.random.Generator:
+    """Return the stream of a seed and some names, given as its words, (4,).
+
+    Examples
+    --------
+    >>> generator_of(stream_words([7], "start")[:, 0]).random() == stream(7, "start").random()
+    True
+    """
+    return np.random.Generator(np.random.PCG64(_Found(words)))  # type: ignore[arg-type]
+
+
+class _Found(np.random.bit_generator.ISeedSequence):
+    """A seed sequence whose words are known."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = np.ascontiguousarray(words)
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Words:
+        """Return the words, which are as many as PCG64 asks for."""
+        assert (n_words, np.dtype(dtype)) == (POOL, np.dtype(np.uint64))
+        return self._words
 
 
 def first_uniforms(states: Words) -> Floats:
@@ -128,10 +162,14 @@ def _key(names: Sequence[str]) -> tuple[int, ...]:
     return tuple(zlib.crc32(name.encode()) for name in names)
 
 
-def _state_of(generator: np.random.Generator) -> list[int]:
-    inner: Any = generator.bit_generator.state["state"]
-    mask = 2**64 - 1
-    return [inner["state"] >> 64, inner["state"] & mask, inner["inc"] >> 64, inner["inc"] & mask]
+def _words(seeds: Sequence[int]) -> list[NDArray[np.uint32]]:
+    """Return the words of 32 bits of some seeds, the lowest first."""
+    rest = np.array(seeds, np.uint64 if max(seeds) < 2**64 else object)
+    words = []
+    for _ in range(POOL):
+        words.append((rest & MASK).astype(np.uint32))
+        rest = rest >> 32
+    return words
 
 
 def _expanded(words: list[NDArray[np.uint32]], key: Sequence[int]) -> list[Words]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -177,7 +177,7 @@ class Trace(InNotebooks):
     ----------
     algorithm : Algorithm
     problem : Problem
-    lanes : list of Lane
+    lanes : sequence of Lane
         Seed, step sizes and parameters of each lane.
     steps : (checkpoints,) int array
         Number of steps made at each checkpoint.
@@ -208,7 +208,7 @@ class Trace(InNotebooks):
 
     algorithm: Algorithm
     problem: Problem
-    lanes: list[Lane]
+    lanes: Sequence[Lane]
     steps: Ints
     kept: Ints
     weights: Floats

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting
-from gainbias.engine.lanes import Group, Lane
+from gainbias.engine.lanes import Group, Lanes
 from gainbias.engine.loop import NO_NOTES, Memory, Running, loop_of
 from gainbias.engine.paths import Paths, SampledSteps, Sampler, Sampling, SavedPaths, Start
 from gainbias.engine.trace import Kind, Norm, Scale, Target
@@ -54,6 +54,7 @@ class RunPlan:
 
     algorithm: Algorithm
     problem: Problem
+    seeds: list[int]
     sampler: Sampler
     sampling: Sampling
     start: Start
@@ -107,8 +108,19 @@ class RunPlan:
 
     def paths(self, seeds: list[int]) -> Paths:
         """Return the paths of the first chain, and then those of the second one if it is used."""
+        own = np.array([self._seed_numbers[seed] for seed in seeds])
+        chains = np.arange(self.algorithm.chains)[:, None]
+        return self.first_paths.some((chains * len(self.seeds) + own).ravel())
+
+    @cached_property
+    def first_paths(self) -> Paths:
+        """Where the paths of all seeds begin; this takes less time for all at once than for some of them."""
         names = ("first chain", "second chain")[: self.algorithm.chains]
-        return self.sampler.paths(seeds, sampling=self.sampling, start=self.start, chain=names)
+        return self.sampler.paths(self.seeds, sampling=self.sampling, start=self.start, chain=names)
+
+    @cached_property
+    def _seed_numbers(self) -> dict[int, int]:
+        return {seed: number for number, seed in enumerate(self.seeds)}
 
     def draw(self, paths: Paths, count: int) -> list[SampledSteps]:
         """Return the next `count` transitions of each chain, in the place of those before."""
@@ -150,17 +162,21 @@ class Checkpoints:
 class CheckpointRecord:
     """The checkpoints of all lanes; threads write into different parts of it.
 
+    Its memory is not cleared before. `leave_out` says in the end what no lane reached.
+
     Parameters
     ----------
     plan : RunPlan
         What is run.
-    lanes : list of Lane
+    lanes : Lanes
         All lanes.
     keep : {"weights", "errors"} or sequence of int
         What to keep at every checkpoint.
+    by_lane : bool
+        Whether what belongs to one lane is together in memory, or else one number of all lanes.
     """
 
-    def __init__(self, plan: RunPlan, lanes: list[Lane], keep: Keep) -> None:
+    def __init__(self, plan: RunPlan, lanes: Lanes, keep: Keep, by_lane: bool = True) -> None:
         count, checkpoints, d = len(lanes), len(plan.checkpoints), plan.problem.num_features
         every = isinstance(keep, str) and keep == "weights"
         if isinstance(keep, str) and keep not in ("weights", "errors"):
@@ -172,58 +188,69 @@ class CheckpointRecord:
                 "gb.Checkpoints(keep='errors'), keep=[some states], or fewer checkpoints"
             )
         self.kept = np.arange(checkpoints) if every else np.array([checkpoints - 1])
-        self.weights = np.full((count, len(self.kept), d), np.nan)
-        self.gain = np.full((count, checkpoints), np.nan)
+        self.keeps_all = every
+        self._plan, self._by_lane = plan, by_lane
+        self.weights = self._room(count, len(self.kept), d)
+        self.gain = self._room(count, checkpoints)
         self.diverged: dict[int, int] = {}
         self.values: Floats | None = None
         self.errors: dict[tuple[str, ...], Floats] = {}
-        self._every = every
-        self._plan = plan
         if isinstance(keep, str) and keep == "errors":
             self._prepare_errors(lanes, checkpoints)
         elif not isinstance(keep, str):
             self._prepare_values(keep, count, checkpoints)
 
-    def put(
-        self, places: list[int], checkpoints: slice, output: Output, errors: Floats | None = None
-    ) -> None:
-        """Write down weights, (checkpoints, d, lanes), and gain, (checkpoints, lanes), of some lanes.
-
-        If their errors are given, (checkpoints, errors, lanes), the last weights are enough.
-        """
+    def put(self, places: list[int], checkpoints: slice, output: Output) -> None:
+        """Write down weights, (checkpoints, d, lanes), and gain, (checkpoints, lanes), of some lanes."""
         assert output.gain is not None
         first, last = places[0], places[-1]
         rows: Any = slice(first, last + 1) if last - first == len(places) - 1 else np.array(places)
         self.gain[rows, checkpoints] = output.gain.T
-        if self._every:
+        if self.keeps_all:
             self.weights[rows, checkpoints] = output.weights.transpose(2, 0, 1)
         else:
             self.weights[rows, 0] = output.weights[-1].T
-        if errors is not None:
-            for number, stored in enumerate(self.errors.values()):
-                stored[rows, checkpoints] = errors[:, number].T
-        elif self.values is not None or self.errors:
+        if self.values is not None or self.errors:
             for checkpoint, weights in zip(
                 range(checkpoints.start, checkpoints.stop), output.weights, strict=True
             ):
-                self._put_measures(rows, places, checkpoint, weights)
+                self.put_values(rows, checkpoint, weights)
+                for key, errors in self.errors.items():
+                    for k, place in enumerate(places):
+                        row = weights[None, :, k]
+                        errors[place, checkpoint] = self._scale.errors(row, *key)[0]  # type: ignore[arg-type]
 
-    def _put_measures(self, rows: Any, places: list[int], checkpoint: int, weights: Floats) -> None:
+    def put_values(self, rows: Any, checkpoint: int, weights: Floats) -> None:
+        """Write down the values of states, if they are kept, from the weights of some lanes, (d, lanes)."""
         if self.values is not None:
             self.values[rows, checkpoint] = self._plan.problem.features.combine(weights)[self._states].T
-        for key, errors in self.errors.items():
-            for k, place in enumerate(places):
-                row = weights[None, :, k]
-                errors[place, checkpoint] = self._scale.errors(row, *key)[0]  # type: ignore[arg-type]
 
-    def _prepare_errors(self, lanes: list[Lane], checkpoints: int) -> None:
+    def leave_out(self, steps_done: Ints) -> None:
+        """Put NaN at checkpoints beyond the steps that lanes, (lanes,), have done."""
+        reached = np.searchsorted(self._plan.checkpoints, steps_done, side="right")
+        reached[steps_done == 0] = 0
+        for first in np.unique(reached[reached < len(self._plan.checkpoints)]):
+            lanes = np.flatnonzero(reached == first)
+            for array in (self.gain, self.values, *self.errors.values()):
+                if array is not None:
+                    array[lanes, first:] = np.nan
+            if self.keeps_all or first == 0:
+                self.weights[lanes, first:] = np.nan
+
+    def _room(self, count: int, *of_a_lane: int) -> Floats:
+        """Return an array (lanes, ...) with nothing in particular in it."""
+        if self._by_lane:
+            return np.empty((count, *of_a_lane))
+        return np.moveaxis(np.empty((*of_a_lane, count)), -1, 0)
+
+    def _prepare_errors(self, lanes: Lanes, checkpoints: int) -> None:
         plan, algorithm = self._plan, self._plan.algorithm
         params = algorithm.params(**lanes[0].params)  # on which no target depends that is kept
         self._scale = Scale(algorithm, plan.problem, params, plan.first_weights)
         for kind in get_args(Kind):
             for target in get_args(Target)[:2]:
                 for norm in get_args(Norm):
-                    self.errors[kind, target, norm, "values"] = np.full((len(lanes), checkpoints), np.nan)
+                    self.errors[kind, target, norm, "values"] = self._room(len(lanes), checkpoints)
 
     def _prepare_values(self, states: Sequence[int], count: int, checkpoints: int) -> None:
         n = self._plan.problem.mrp.num_states
@@ -232,7 +259,7 @@ class CheckpointRecord:
             raise ValueError(f"keep must be 'weights', 'errors' or a list of states, found {states!r}")
         if not (self._states.min() >= 0 and self._states.max() < n):
             raise ValueError(f"states to keep must be from 0 to {n - 1}, found {states!r}")
-        self.values = np.full((count, checkpoints, len(self._states)), np.nan)
+        self.values = self._room(count, checkpoints, len(self._states))
 
 
 class Member(Running):

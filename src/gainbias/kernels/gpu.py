@@ -25,6 +25,7 @@ import dis
 import inspect
 import math
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -61,8 +62,12 @@ def _numbas_cuda() -> Any:
 
 cuda = _numbas_cuda()
 
-THREADS_OF_A_BLOCK = 128
-"""Lanes that a multiprocessor takes up together."""
+THREADS_OF_A_BLOCK = 64
+"""Lanes that a multiprocessor takes up together. Small blocks use up its registers best: what is left over is
+less than what a block needs."""
+
+_INSIDE = threading.RLock()
+"""Held inside `unfused`."""
 
 _FUNCTIONS = ModuleType("functions")
 _FUNCTIONS.__dict__.update({**vars(np), "sqrt": math.sqrt, "copysign": math.copysign})
@@ -101,7 +106,10 @@ def free_memory() -> int:
     """Return how many bytes of the GPU's memory are free."""
     if is_simulated():
         return 2**30
-    return int(cuda.current_context().get_memory_info().free)
+    context = cuda.current_context()
+    # Numba keeps arrays that are gone for a while: they may be a fifth of the memory.
+    context.memory_manager.deallocations.clear()
+    return int(context.get_memory_info().free)
 
 
 def sent(array: Any) -> Any:
@@ -164,9 +172,10 @@ class DeviceForms:
             self._made[function] = on_device(self.bound(function))
         return self._made[function]
 
-    def kernel(self, function: Callable[..., Any]) -> Any:
-        """Return a function as a kernel, for `launch` and `assembly`."""
-        return cuda.jit(self.bound(function), **_options())
+    def kernel(self, function: Callable[..., Any], most_registers: int | None = None) -> Any:
+        """Return a function as a kernel, for `launch` and `assembly`; its threads may have few registers."""
+        limit = {"max_registers": most_registers} if most_registers and not is_simulated() else {}
+        return cuda.jit(self.bound(function), **_options(), **limit)
 
     def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function whose names of own functions are bound to device forms."""
@@ -219,18 +228,22 @@ def _cell(value: Any) -> Any:
 
 @contextlib.contextmanager
 def unfused() -> Iterator[None]:
-    """Let what is compiled inside the block round each product before it is added to."""
-    if is_simulated():
-        yield
-        return
-    from numba.cuda.cudadrv import nvvm
+    """Let what is compiled inside the block round each product before it is added to.
 
-    compile_ir = nvvm.compile_ir
-    nvvm.compile_ir = lambda source, **options: compile_ir(source, **{**options, "fma": False})
-    try:
-        yield
-    finally:
-        nvvm.compile_ir = compile_ir
+    One thread at a time is inside: what the block changes is there for all threads.
+    """
+    with _INSIDE:
+        if is_simulated():
+            yield
+            return
+        from numba.cuda.cudadrv import nvvm
+
+        compile_ir = nvvm.compile_ir
+        nvvm.compile_ir = lambda source, **options: compile_ir(source, **{**options, "fma": False})
+        try:
+            yield
+        finally:
+            nvvm.compile_ir = compile_ir
 
 
 @contextlib.contextmanager

@@ -230,15 +230,16 @@ def _polished(
     work = PER_CALL + 2 * PER_SWEPT_ENTRY * transitions.nnz + 6 * PER_STATE * len(law)
     halfway, relative_then = 50, np.inf
     relative, in_blocks = np.inf, True
+    # On a GPU each state is a block, and goes half of the way only: on some chains it goes back and forth.
+    way = 0.5 if is_elsewhere(law) else 1.0
     for sweep in range(most_sweeps):
         budget.watch.show("polishing small probabilities")
         budget.meter.spend(work, aside=True)
         before, after = law, law.copy()
         parts = back, exits, before
         if is_elsewhere(law):
-            # A block for each state; and only half of the way, because on some chains it goes back and forth.
             each_state(balance, parts, after)
-            after = 0.5 * (before + after)
+            after = (1.0 - way) * before + way * after
         elif in_blocks:
             # Threads share blocks, each of which takes the others as they were: as long as that is enough.
             share_blocks(lambda begin, end: balance(*parts, begin, end, after), len(law))  # noqa: B023
@@ -249,7 +250,7 @@ def _polished(
             raise MethodError("stationary probabilities span more than the range of floating-point numbers")
         after /= total
         law = after
-        relative_before, relative = relative, _largest_move(before, law, outside)
+        relative_before, relative = relative, _largest_move(before, law, outside) / way
         in_blocks = in_blocks and relative <= 0.5 * relative_before
         if relative <= POLISHED:
             return law, ()

@@ -30,15 +30,16 @@ from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import LARGEST_REWARD
 from gainbias.model.solve.elimination.numeric import Sparse
-from gainbias.model.solve.vectors import multiply_rows, row_lengths
+from gainbias.model.solve.vectors import largest_of, multiply_rows, row_lengths
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
 
 GPU_METHODS = ("power", "krylov")
 """The methods that run on a GPU."""
 
-VECTORS_AT_ONCE = 48
-"""A solve has about this many vectors at a time, two methods that take turns together."""
+VECTORS_AT_ONCE, VECTORS_OF_AN_ANSWER = 48, 8
+"""A solve has at most about this many vectors at a time, two methods that take turns together; and this many
+for each answer to further rewards."""
 
 MOST_LEVELS = 2_000
 """Where a state is more steps away, the processor looks for classes: it takes one pass, not one a step."""
@@ -170,6 +171,14 @@ def _levels(neighbours: GpuChain) -> tuple[Any, bool]:
 class GpuProcess:
     """A process on a GPU, with what methods, certificate and variance ask a process for.
 
+    Parameters
+    ----------
+    mrp : MarkovRewardProcess
+    rewards : list of (n,) array
+        All reward vectors that will be solved for.
+    max_memory : float or None
+        Bytes that may be used there; all that are free by default.
+
     Attributes
     ----------
     csr : GpuChain
@@ -182,16 +191,15 @@ class GpuProcess:
 
     durations = mean_durations = reward_rates = duration_variances = None
 
-    def __init__(self, mrp: MarkovRewardProcess, max_memory: float | None) -> None:
-        _refuse_what_needs_the_processor(mrp, min(free_memory(), max_memory or np.inf))
+    def __init__(self, mrp: MarkovRewardProcess, rewards: list[Floats], max_memory: float | None) -> None:
+        _refuse_what_needs_the_processor(mrp, rewards, min(free_memory(), max_memory or np.inf))
         csr = mrp.csr
         self.csr: Any = GpuChain(sent(csr.indptr), sent(csr.indices), GpuVector(sent(csr.data)))
         self.rewards: Any = GpuVector(sent(mrp.rewards))
         self.rate, self.num_states, self.labels = mrp.rate, mrp.num_states, mrp.labels
         self.expected, self.doubled_entries = None, None
         if mrp.expected is not None:
-            rewards, doubt = mrp.expected
-            self.expected = Expected(_doubled(rewards), _vector(doubt))
+            self.expected = Expected(_doubled(mrp.expected.rewards), _vector(mrp.expected.doubt))
         if mrp.doubled_entries is not None:
             self.doubled_entries = _doubled(mrp.doubled_entries)
         self.notes: tuple[str, ...] = (f"on a GPU: {device_name()}",)
@@ -229,24 +237,30 @@ def refuse_method(method: str) -> None:
         )
 
 
-def _refuse_what_needs_the_processor(mrp: MarkovRewardProcess, free: float) -> None:
+def _refuse_what_needs_the_processor(mrp: MarkovRewardProcess, rewards: list[Floats], free: float) -> None:
     if mrp.durations is not None:
         raise ValueError(
             "steps with durations are solved on the processor: use device='cpu', or mrp.embedded_chain() for "
             "an answer per step"
         )
-    n, nnz, place = mrp.num_states, mrp.csr.nnz, mrp.csr.indptr.itemsize
-    own = 0 if mrp.transition_rewards is None else 16 * nnz
-    needed = 2 * (nnz * (8 + place) + n * place) + 8 * n * VECTORS_AT_ONCE + own
+    needed = bytes_needed(mrp, len(rewards))
     if needed > free:
         raise ValueError(
-            f"{n:,} states with {nnz:,} transitions need about {needed / 2**30:.3g} GB of the GPU's memory, "
-            f"and {free / 2**30:.3g} GB are free: use device='cpu'"
+            f"{mrp.num_states:,} states with {mrp.csr.nnz:,} transitions need about {needed / 2**30:.3g} GB "
+            f"of the GPU's memory, and {free / 2**30:.3g} GB are free: use device='cpu'"
         )
-    if mrp.max_abs_reward > 2.0**LARGEST_REWARD:
+    if max(mrp.max_abs_reward, *map(largest_of, rewards)) > 2.0**LARGEST_REWARD:
         raise ValueError(
             f"rewards above 2**{LARGEST_REWARD} are for the processor: scale them, or use device='cpu'"
         )
+
+
+def bytes_needed(mrp: MarkovRewardProcess, num_rewards: int) -> int:
+    """Return about how much memory of the GPU a solve takes at most, for some number of reward vectors."""
+    n, nnz, place = mrp.num_states, mrp.csr.nnz, mrp.csr.indptr.itemsize
+    both_ways = 2 * (nnz * (8 + place) + n * place)
+    own = 0 if mrp.doubled_entries is None else 16 * nnz
+    return both_ways + own + 8 * n * (VECTORS_AT_ONCE + VECTORS_OF_AN_ANSWER * (num_rewards - 1))
 
 
 def _vector(values: Floats) -> Any:

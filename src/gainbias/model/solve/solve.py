@@ -195,7 +195,7 @@ def _solved(
             return replace(per_class, extra=dict(zip(extra, further, strict=True))), missed
         place, vectors, where = cast(Any, mrp), rewards, tuple[str, ...]()
         if device == "gpu":
-            place = GpuProcess(mrp, max_memory)
+            place = GpuProcess(mrp, rewards, max_memory)
             _refuse_several_classes(mrp)
             vectors, where = [place.rewards, *map(place.rewards.like, rewards[1:])], place.notes
         solver, answers, tried = first_that_meets(place, vectors, tol, method, budget, insist=insist)

@@ -201,9 +201,14 @@ class Turn(Generic[Result]):
             self.expected = left * spent / gained if gained > 0.0 else inf
 
     def result(self) -> Result:
-        """Return what the method returned, or raise what it raised."""
-        if self._error is not None:
-            raise self._error
+        """Return what the method returned, or raise what it raised, once."""
+        # An error holds on to all that its method worked on, so nothing may hold on to it.
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error
         assert self._result is not None
         return self._result
 
@@ -214,14 +219,15 @@ class Turn(Generic[Result]):
             self.meter._allowed = -inf
             self._go.release()
             self._thread.join()
+        self.meter._pause = self._error = None
 
     def _run(self) -> None:
         try:
             self._result = self._method(self.meter)
         except BaseException as error:
-            self._error = error
             if self._thread is None and not isinstance(error, Exception):
                 raise
+            self._error = error
         finally:
             self.is_done = True
             self._back.release()
