@@ -379,7 +379,8 @@ def _add_time_options(verb: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--time",
         metavar="COLUMN",
-        help="column of the times at which rows begin; the answer is per unit of time",
+        help="column of the times at which rows begin; the answer is per unit of time, or, for --column, "
+        "over time",
     )
     group.add_argument(
         "--duration",
