@@ -12,6 +12,9 @@ from sphinx.util.docutils import SphinxDirective
 from docs._ext.execute import Session
 from docs._ext.pictures import save_pair
 
+WIDE = 5.0
+"""A figure of more inches scrolls on a phone: its letters would be too small to read."""
+
 
 class Run(SphinxDirective):
     """A block of Python; the blocks of a page share their names. A failure fails the build."""
@@ -42,12 +45,14 @@ class Run(SphinxDirective):
         number = self.env.temp_data["pictures"] = self.env.temp_data.get("pictures", 0) + 1
         place = f"_generated/pictures/{self.env.docname}-{number}"
         save_pair(figure, Path(self.env.srcdir) / place)
-        return [
+        is_wide = figure.get_size_inches()[0] > WIDE
+        pictures = [
             nodes.image(
                 uri=f"/{place}-{kind}.svg", alt=self.options["alt"], classes=[f"only-{kind}", "picture"]
             )
             for kind in ("light", "dark")
         ]
+        return [nodes.container("", *pictures, classes=["wide-picture"])] if is_wide else pictures
 
 
 def setup(app: Any) -> dict[str, bool]:

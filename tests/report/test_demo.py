@@ -52,6 +52,7 @@ def test_the_page_leads_to_the_others(shown):
     page = (folder / "index.html").read_text()
     for one in answers:
         assert one.question in page
+        assert f'<pre class="command">{one.command}</pre>' in page  # its lines are broken on a phone
         assert one.command in page
         assert one.page is None or (f'<a href="{one.page}">' in page and (folder / one.page).is_file())
 

@@ -61,6 +61,15 @@ class TestEstimates:
         ends = np.array([segment[:, 1] for segment in bars.get_segments()])
         assert ends == pytest.approx(estimate.value_interval(np.arange(6)))
 
+    def test_the_axis_of_the_gain_ends_where_nothing_is_drawn(self):
+        """Where rewards are rare, early bands reach far up, and hardly below 0."""
+        estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=20_000)
+        history, panel = estimate.history, gb.plot(estimate).figure.axes[0]
+        least, most = panel.get_ylim()
+        lowest = min(history.low[np.isfinite(history.low)].min(), history.gain.min())
+        assert lowest - 0.1 * (most - least) <= least <= lowest
+        assert most > estimate.gain_interval[1]
+
     @pytest.mark.parametrize(
         ("env", "features", "titles"),
         [
@@ -228,6 +237,12 @@ class TestModels:
         _, right = gb.plot(solution).figure.axes
         assert right.lines[0].get_ydata() == pytest.approx(solution.gain)
         assert right.get_title(loc="left") == "Gain from each state"
+
+    def test_each_solution_has_a_mark_of_its_own(self):
+        one = gb.solve(PROBLEM.mrp)
+        left, _ = gb.plot({"one": one, "other": one, "third": one}).figure.axes
+        marks = [line.get_marker() for line in left.lines if line.get_label() in ("one", "other", "third")]
+        assert len(set(marks)) == len(marks) == 3
 
     def test_many_states_are_thinned_and_it_is_said(self, monkeypatch):
         monkeypatch.setattr("gainbias.report.figures.plot.MOST_STATES", 100)

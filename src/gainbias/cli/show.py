@@ -19,7 +19,7 @@ from gainbias.cli.screen import Screen, printable, tell
 from gainbias.engine.trace import Trace
 from gainbias.evaluation.compare import doubt_in_words, saving_in_words
 from gainbias.evaluation.estimate import in_percent, with_interval
-from gainbias.evaluation.series_estimate import level_in_words, number_in_words
+from gainbias.evaluation.series_estimate import level_in_words, number_in_words, quantile_in_words
 from gainbias.experiments.claims.claim import ClaimResult, notice
 from gainbias.model.solve.solution import Solution
 from gainbias.model.solve.variance import knows_no_variance
@@ -336,7 +336,8 @@ def show_series(answer: dict[str, Any]) -> None:
     table.add_row(mean, number_in_words(answer["mean"], answer["interval"], confidence))
     for one in answer["quantiles"]:
         table.add_row(
-            level_in_words(one["level"]), number_in_words(one["value"], one["interval"], confidence)
+            level_in_words(one["level"]),
+            quantile_in_words(one["value"], one["interval"], one["exceedances"], confidence),
         )
     cut = f", first {answer['warm_up']:,} left out" if answer["warm_up"] else ""
     table.add_row("data", f"{facts['num_numbers']:,} numbers, chains: {facts['num_chains']}{cut}")
@@ -356,7 +357,10 @@ def show_groups(answer: dict[str, Any]) -> None:
     levels, name = [one["level"] for one in first["quantiles"]], "ratio" if first["is_ratio"] else "mean"
     table = Table("group", "numbers", name, *map(level_in_words, levels), "verdict", title="Series")
     for name, one in answer.items():
-        quantiles = [number_in_words(found["value"], found["interval"]) for found in one["quantiles"]]
+        quantiles = [
+            quantile_in_words(found["value"], found["interval"], found["exceedances"])
+            for found in one["quantiles"]
+        ]
         mean = number_in_words(one["mean"], one["interval"])
         numbers = f"{one['diagnostics']['num_numbers']:,}"
         table.add_row(escape(name), numbers, mean, *quantiles, one["verdict"]["kind"])

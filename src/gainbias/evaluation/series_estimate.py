@@ -209,7 +209,7 @@ class SeriesEstimate(InNotebooks):
         lines += [
             (
                 level_in_words(one.level),
-                number_in_words(one.value, one.interval, self.confidence)
+                quantile_in_words(one.value, one.interval, one.exceedances, self.confidence)
                 + (f": {one.words}" if one.words else ""),
             )
             for one in self.levels
@@ -301,7 +301,10 @@ class GroupedSeries(Mapping[Any, SeriesEstimate], InNotebooks):
         return [
             {"group": str(group), "numbers": f"{one.diagnostics.num_numbers:,}"}
             | {one.name: number_in_words(one.mean, one.interval)}
-            | {level_in_words(q.level): number_in_words(q.value, q.interval) for q in one.levels}
+            | {
+                level_in_words(q.level): quantile_in_words(q.value, q.interval, q.exceedances)
+                for q in one.levels
+            }
             | {"verdict": one.verdict.kind}
             for group, one in self.items()
         ]
@@ -350,6 +353,21 @@ def level_in_words(level: float) -> str:
     ('p99', 'p99.9')
     """
     return f"p{100.0 * level:.10g}"
+
+
+def quantile_in_words(
+    value: float | None, interval: Sequence[float] | None, exceedances: float, confidence: float | None = None
+) -> str:
+    """Return a quantile with its interval; in three digits where too few numbers are beyond it for one.
+
+    Examples
+    --------
+    >>> quantile_in_words(58.9834, None, 8.0, 0.95), quantile_in_words(17.253, None, 0.0, 0.95)
+    ('59, no interval', '17.253, no interval')
+    """
+    if value is not None and interval is None and exceedances > 0.0:
+        value = float(f"{value:.3g}")
+    return number_in_words(value, interval, confidence)
 
 
 def number_in_words(

@@ -19,6 +19,7 @@ from gainbias.experiments.claims.claim import QUICK, Chart, ClaimResult, Line, P
 from gainbias.experiments.results import MADE_WITH
 from gainbias.report.figures.style import (
     FAINT,
+    MARKS,
     OKABE_ITO,
     SIZES,
     LineStyle,
@@ -233,7 +234,7 @@ def _number_text(value: float) -> str:
 HEIGHTS = {"two-column": 3.2, "one-column": 3.0}
 """Of charts, in inches; in one column the legend stands below."""
 
-CLAIM_STYLES = [LineStyle(colour, marker) for colour, marker in zip(OKABE_ITO, "os^DvPX", strict=True)]
+CLAIM_STYLES = [LineStyle(colour, marker) for colour, marker in zip(OKABE_ITO, MARKS, strict=True)]
 """For lines that are not named after an algorithm."""
 
 
@@ -312,16 +313,10 @@ def _kind_of_test(results: Sequence[ClaimResult]) -> str:
 
 def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
     """Return the interactive page of claims; ``made`` says how they came about. A claim alone is open."""
-    rows = [
-        f'<th scope="row"><a href="#claim={escape(result.id)}">{escape(result.id)}</a></th>'
-        f"<td>{typeset(result.text)}</td><td>{badge(result.verdict)}</td>"
-        for result in results
-    ]
     return assembled(
         "claims.html",
         ["claims.js"],
         title="Headline claims of the paper, measured",
-        overview=framed_table("claims", "Verdicts", CLAIM_HEADER, rows),
         answer=escape(in_short(results)),
         warning=f'<p class="warning" role="note">{escape(told)}</p>' if (told := notice(results)) else "",
         claims="\n".join(_section(result, is_open=len(results) == 1) for result in results),
@@ -331,18 +326,19 @@ def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
 
 
 def in_short(results: Sequence[ClaimResult]) -> str:
-    """Return how many claims hold, and which do not, in words.
+    """Return how many claims hold, and which do not, in words; those of a quick look begin with that.
 
     Examples
     --------
     >>> from types import SimpleNamespace
     >>> verdicts = {"rate": "holds", "dimension": "holds", "eta-order": "fails"}
-    >>> in_short([SimpleNamespace(id=name, verdict=verdict) for name, verdict in verdicts.items()])
-    '2 of 3 claims hold. 1 fails: eta-order.'
+    >>> in_short([SimpleNamespace(id=name, verdict=word, quick=True) for name, word in verdicts.items()])
+    'Quick look: 2 of 3 claims hold. 1 fails: eta-order.'
     """
     found = {word: [each.id for each in results if each.verdict == word] for word in get_args(Verdict)}
     held = len(found["holds"])
-    said = f"{held} of {len(results)} claims {'holds' if held == 1 else 'hold'}."
+    mark = "Quick look: " if any(each.quick for each in results) else ""
+    said = f"{mark}{held} of {len(results)} claims {'holds' if held == 1 else 'hold'}."
     if failed := found["fails"]:
         said += f" {len(failed)} {'fails' if len(failed) == 1 else 'fail'}: {', '.join(failed)}."
     if open_ := found["undecided"]:
@@ -362,12 +358,14 @@ def _section(result: ClaimResult, is_open: bool) -> str:
         f'<div class="chart" role="img" aria-label="{escape(_in_words(chart))}"></div>'
         for chart in result.charts
     )
-    table = framed_table("parts", "What was measured", PART_HEADER, rows, numeric=(1, 2))
-    summary = f"<summary>{escape(result.id)}: {typeset(result.text)} {badge(result.verdict)}</summary>"
+    caption = f"What was measured. Intervals: {result.interval}."
+    table = framed_table("parts", caption, PART_HEADER, rows, numeric=(1, 2))
+    name = f'<span class="name">{escape(result.id)}</span>'
+    summary = f"<summary>{name}{badge(result.verdict)}<span>{typeset(result.text)}</span></summary>"
     return (
         f'<details class="claim" data-claim="{escape(result.id)}"{" open" * is_open}>{summary}'
         f"<p>{typeset(result.reason)}</p>{charts}{table}"
-        f"<p>{typeset(f'How it is measured. {result.how} Intervals: {result.interval}.')}</p>"
+        f"<p>{typeset(f'How it is measured. {result.how}')}</p>"
         f"{paragraph(f'Where the paper says it: {result.where}.')}</details>"
     )
 

@@ -305,7 +305,6 @@ def _section(one: DemoAnswer) -> str:
     if one.page is not None:
         answer = f'<a href="{escape(one.page)}">{answer}</a>'
     return (
-        f"<section><h2>{escape(one.question)}</h2><p>{have}</p><p>{answer} (exact: {one.exact:.6g})</p>"
-        f'<div class="scroll" role="region" tabindex="0" aria-label="Command">'
-        f'<code style="white-space: nowrap">{escape(one.command)}</code></div></section>'
+        f'<section class="question"><h2>{escape(one.question)}</h2><p>{answer} (exact: {one.exact:.6g})</p>'
+        f'<p>{have}</p><pre class="command">{escape(one.command)}</pre></section>'
     )

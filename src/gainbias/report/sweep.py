@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pandas
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from gainbias.evaluation.estimate import as_precise
 from gainbias.experiments.inspection import MOST_PANELS
@@ -220,7 +220,7 @@ def _table_of_points(path: Path | None) -> Iterator[IO[bytes] | None]:
 NOTE = (
     "Best step sizes are chosen on every second instance and measured on the others, with all paths of an "
     "instance on one side, so the choice does not flatter; with fewer than four instances all are used for "
-    "both. Intervals: 95 % of the mean over instances, each averaged over its paths first. One instance has "
+    "both. Intervals: 95% of the mean over instances, each averaged over its paths first. One instance has "
     "no such interval; the one over its paths says nothing about other instances. Instances that are copies "
     "(the same problem along the same path) count once. At the edge: the best step size is the first or last "
     "of the grid, and a better one may lie beyond. Only: a mean over fewer than five instances says too "
@@ -230,7 +230,7 @@ NOTE = (
 FEWEST_INSTANCES = 5
 """A mean over fewer instances is not set in bold."""
 
-HEADER = ("Task", "Series", "Best step size", "Error at the end", "95 % interval")
+HEADER = ("Task", "Series", "Best step size", "Error at the end", "95% interval")
 """Titles of the columns; those of `_counts` follow."""
 
 
@@ -307,7 +307,11 @@ SWEEP_CURVE_COLUMNS = ["task", "metric", "series", "schedule"]
 def sweep_page(shown: Shown, manifest: Mapping[str, Any]) -> str:
     """Return the interactive page of a sweep."""
     name = escape(str(manifest["name"]))
-    about = f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}."
+    instances, steps = (_range(shown.points.groupby("task")[name].max()) for name in ("instances", "step"))
+    about = (
+        f"instances of each task: {instances}; steps: {steps}; "
+        f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}."
+    )
     return assembled(
         "sweep.html",
         ["sweep.js"],
@@ -325,6 +329,11 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
+def _range(numbers: Series) -> str:
+    """Return the least and the largest of some counts, which is one number where they are alike."""
+    return " to ".join(f"{number:,}" for number in dict.fromkeys((numbers.min(), numbers.max())))
+
+
 def _warning(manifest: Mapping[str, Any], left_out: str) -> str:
     texts = [str(manifest["outdated"])] if "outdated" in manifest else []
     texts += [left_out] if left_out else []
@@ -334,7 +343,7 @@ def _warning(manifest: Mapping[str, Any], left_out: str) -> str:
     return "".join(f'<p class="warning" role="note">{escape(text)}</p>' for text in texts)
 
 
-ANSWER_HEADER = ("Task", "Smallest error", "Step size", "Error at the end", "95 % interval", "How sure")
+ANSWER_HEADER = ("Task", "Smallest error", "Step size", "Error at the end", "95% interval", "How sure")
 
 
 def _answer_table(best: DataFrame) -> str:
@@ -343,8 +352,7 @@ def _answer_table(best: DataFrame) -> str:
     rows = []
     for (task, metric), own in best.groupby(["task", "metric"], sort=False):
         first = _least(own)
-        step = first.schedule if first.schedule != "none" else "has none"
-        texts = [first.series, brief(step), *_mean_and_ends(first), how_sure(own)]
+        texts = [first.series, brief(first.schedule), *_mean_and_ends(first), how_sure(own)]
         cells = "".join(
             f'<td{kind} data-title="{title}">{escape(text)}</td>'
             for kind, title, text in zip(kinds, ANSWER_HEADER[1:], texts, strict=True)
@@ -435,7 +443,7 @@ def _best_table(best: DataFrame) -> str:
     return (
         '<div class="scroll" role="region" tabindex="0" aria-label="Best steps"><table>'
         f"<caption>Best steps</caption><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
-        f"<p>{escape(NOTE)}</p>"
+        f'<p class="hint">{escape(NOTE)}</p>'
     )
 
 
@@ -468,8 +476,9 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
     dict
         "tasks" and "metrics"; "series" by name, with their looks; "shared", step sizes that several series
         have; "points" by task, metric and series: errors at the last step by step size, the best step
-        size, and learning curves by step size; "overPaths", tasks with intervals over the paths of one
-        instance; "exact", whether there are exact curves beside them;
+        size, and learning curves by step size; "instances" by task, on which errors at best steps are
+        measured; "together", tasks whose best steps are chosen on the same ones; "overPaths", tasks with
+        intervals over the paths of one instance; "exact", whether there are exact curves beside them;
         "leftOut", how many curves are not there; "thinned", whether checkpoints were left out.
     """
     (points, over_paths), (best, _) = for_charts(points), for_charts(best)
@@ -497,6 +506,8 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
         "series": {name: chart_look(look) for name, look in looks.items()},
         "shared": shared,
         "points": found,
+        "instances": best.groupby("task")["instances"].max().to_dict(),
+        "together": best.loc[~best["apart"].astype(bool), "task"].unique().tolist(),
         "overPaths": over_paths,
         "exact": bool(points["exact"].notna().any()),
         "leftOut": left_out,

@@ -35,9 +35,9 @@ HOW_TO_READ = """\
   errors against the bias, after equal numbers of transitions (a step of double chain uses two). The full
   error counts a constant that the baselines and variance-reduced TD do not set out to find.
 - *In brackets* after a verdict: what it must not be quoted without.
-- *Runs*: in how many runs the claim held over the tasks, with a 95 % Clopper-Pearson interval of the share.
+- *Runs*: in how many runs the claim held over the tasks, with a 95% Clopper-Pearson interval of the share.
   *Pairs*: share of pairs of run and task in which it held. *Ratio*: typical value (interquartile mean of the
-  logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95 %
+  logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95%
   bootstrap intervals, stratified by task; from 3 runs they are too short.
 - *Seems to*: the runs are too few to tell their share from one half. *Fails in a task*: in more than half of
   its runs.

@@ -157,17 +157,16 @@ class TestState:
         assert window.complaints() == []
 
     def test_the_answer_is_on_the_first_screen_under_the_fair_protocol(self, window, tables):
-        for size in ({"width": 1280, "height": 800}, PHONE):
+        cell = ".overview tbody tr td:nth-child(2)"
+        for size, seen in (({"width": 1280, "height": 800}, ".overview tbody tr"), (PHONE, cell)):
             window.open(**size)
-            bottom = window.run(
-                "return document.querySelector('.overview tbody tr').getBoundingClientRect().bottom"
-            )
-            assert bottom <= size["height"]
+            box = window.run("return document.querySelector(arguments[0]).getBoundingClientRect()", seen)
+            assert box["bottom"] <= size["height"]
+            assert box["right"] <= size["width"]
         assert window.find("#verdicts").is_displayed()
-        first = window.texts(".overview tbody tr td:nth-child(2)")[0]
+        first = window.texts(cell)[0]
         row = tables.verdicts.query("claim == 'most-settings' and score == 'fair, quotient'").iloc[0]
-        assert first.split("\n")[0].strip() == row["word"]
-        assert f"{row['held']} of {row['of']}" in first
+        assert " ".join(first.split()).startswith(f"{row['word']} {row['held']} of {row['of']}")
         window.open("view=curves")
         shown = [window.find(f'#curves [data-choice="{name}"]') for name in ("protocol", "kind", "axis")]
         assert [box.get_property("value") for box in shown] == ["fair", "quotient", "transitions"]
@@ -204,7 +203,8 @@ class TestTables:
         table = tables.distances.query("protocol == 'inferred'")
         window.open("view=tables&protocol=inferred")
         ours, printed = (window.texts(f".grid tbody td:nth-child({place})") for place in (3, 4))
-        assert [float(text.split(" ±")[0]) for text in ours] == [four_digits(x) for x in table["our_mean"]]
+        for text, mean, spread in zip(ours, table["our_mean"], table["our_std"], strict=True):
+            assert text == f"{mean:.{len(text.partition(' ±')[0].partition('.')[2])}f} ± {spread:#.2g}"
         assert [float(text.split(" ±")[0]) for text in printed] == table["paper_mean"].tolist()
 
     def test_every_table_is_shown_alone(self, window):
@@ -251,6 +251,15 @@ class TestVerdicts:
             assert row.word in text
             assert f"{row.held} of {row.of} [{row.runs_low:.0%}, {row.runs_high:.0%}]" in text
             assert row.reason in text
+
+    def test_all_verdicts_fit_a_phone(self, window):
+        window.open("view=verdicts", **PHONE)
+        widths = "const box = document.querySelector('.overview').parentElement;"
+        assert window.run(f"{widths} return box.scrollWidth <= box.clientWidth")
+        window.open("view=verdicts")
+        titles = window.texts(".overview thead th")[1:]
+        cells = window.run("return [...document.querySelectorAll('.overview td')].map(e => e.dataset.title)")
+        assert set(cells) <= {*titles, "Fair"}
 
     def test_a_claim_is_opened_by_its_link(self, window):
         window.open("view=verdicts")

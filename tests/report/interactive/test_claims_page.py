@@ -65,16 +65,27 @@ def test_a_damaged_file_is_named(tmp_path, capsys, content):
 class TestInABrowser:
     def test_verdicts_are_the_stored_ones(self, window, stored):
         window.open()
-        shown = zip(
-            window.texts(".claims tbody th"), window.texts(".claims tbody td:nth-child(3)"), strict=True
-        )
-        assert list(shown) == [(result.id, result.verdict) for result in stored]
+        names, verdicts = (window.texts(f".claim > summary > {kind}") for kind in (".name", ".verdict"))
+        assert list(zip(names, verdicts, strict=True)) == [(each.id, each.verdict) for each in stored]
         assert window.complaints() == []
         assert [x for x in window.requests() if not x.startswith(("file:", "data:", "blob:"))] == []
 
-    def test_a_link_opens_a_claim_and_draws_what_is_stored(self, window, stored):
+    @pytest.mark.parametrize("look", [{}, PHONE], ids=["wide", "phone"])
+    def test_each_claim_is_there_once_with_its_verdict_in_line(self, window, stored, look):
+        window.open(**look)
+        text = window.run("return document.body.innerText")
+        for each in stored:
+            assert text.count(read(each.text)) == 1
+        edge = "right" if look else "left"
+        places = window.run(
+            "return [...document.querySelectorAll('.claim > summary > .verdict')]"
+            f".map(e => Math.round(e.getBoundingClientRect().{edge}))"
+        )
+        assert len(set(places)) == 1
+
+    def test_a_click_opens_a_claim_and_draws_what_is_stored(self, window, stored):
         window.open()
-        window.find('a[href="#claim=dimension"]').click()
+        window.find("[data-claim=dimension] > summary").click()
         window.run("return new Promise(done => setTimeout(done, 100))")
         drawn = window.run(
             "return document.querySelector('[data-claim=dimension] .chart').data.map(t => [t.name, t.y])"
@@ -112,7 +123,7 @@ class TestInABrowser:
             named = re.search(rf"(?<![\w-]){result.id}(?![\w-])", answer) is not None
             assert named == (result.verdict != "holds")
         bottom = window.run(
-            "return document.querySelector('.claims tbody tr').getBoundingClientRect().bottom"
+            "return document.querySelector('.claim > summary').getBoundingClientRect().bottom"
         )
         assert bottom <= PHONE["height"]
 

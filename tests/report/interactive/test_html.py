@@ -11,7 +11,7 @@ from gainbias import cli
 from gainbias.experiments.reproduce import CHECKPOINT_HALVINGS
 from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.pages.frame import Entry, script_data, sortable_table
-from gainbias.report.pages.paper_study import page_html, tables_section
+from gainbias.report.pages.paper_study import distances_grid, page_html, tables_section
 from gainbias.report.paper_tables import study_tables
 from gainbias.report.verdicts_page import headline
 from tests.report import synthetic
@@ -81,6 +81,14 @@ def test_a_quick_look_says_so(results, paper, tables, page):
     warning = "<strong>This is a quick look, not the study.</strong> Each run has 1/10"
     assert warning in page_html(look, paper, tables)
     assert warning not in page.read_text()
+    html = page_html(look, paper, tables)
+    assert html.index(warning) < html.index("claims hold in most runs")
+
+
+@pytest.mark.parametrize(("runs", "has_bold"), [(4, False), (5, True)])
+def test_a_mean_of_few_runs_is_not_bold(tables, runs, has_bold):
+    grid = distances_grid(tables.distances.assign(runs=runs), "fair")
+    assert any(entry.best for row in grid.rows for entry in row if isinstance(entry, Entry)) == has_bold
 
 
 def test_a_study_of_one_protocol_and_few_algorithms(tmp_path, paper):

@@ -58,6 +58,26 @@ def test_a_study_without_a_number_has_a_report(tmp_path, monkeypatch):
     assert "figures" in report_on_sweep(gb.sweep(study, tmp_path / "results", workers=1))
 
 
+def test_few_instances_are_named_where_the_best_step_is(tmp_path, monkeypatch):
+    """With fewer than four, step sizes are chosen and measured on the same instances, which flatters."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    for count in (3, 4):
+        study = gb.Study(
+            tasks=["boyan-chain"],
+            algorithms=["td-lambda"],
+            step_size=[0.1, 0.2],
+            num_steps=50,
+            instances=count,
+        )
+        folder = tmp_path / str(count)
+        report_on_sweep(gb.sweep(study, folder, workers=1))
+        text = (folder / "report" / "index.html").read_text()
+        data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+        assert f"instances of each task: {count}; steps: 50;" in text
+        assert data["together"] == (["boyan-chain"] if count == 3 else [])
+        assert data["instances"] == {"boyan-chain": 3 if count == 3 else 2}
+
+
 def test_many_series_leave_room_for_panels(tmp_path, monkeypatch):
     """Otherwise matplotlib warns that axes have no size, and warnings are errors here."""
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")

@@ -106,7 +106,7 @@ class TestOneInstance:
         words = dict(zip(sheet.header, (cell.text for cell in sheet.groups[0][0]), strict=True))
         [row] = best.itertuples()
         over_paths = f"{row.path_low:.3g} to {row.path_high:.3g}"
-        assert words["95 % interval"] == f"none: one instance (over its paths {over_paths})"
+        assert words["95% interval"] == f"none: one instance (over its paths {over_paths})"
         assert (words["Instances"], words["Runs"]) == ("only 1", "10")
         assert not row.apart
 

@@ -183,7 +183,7 @@ def spread_ratio(weights: Floats) -> Interval:
 CLAIM = Claim(
     id="one-limit",
     text="Double-chain and single-chain converge to one point that depends neither on the sample path nor "
-    "on the first weights; of the earlier methods some do.",
+    "on the first weights; so do some of the earlier methods.",
     where='Introduction, first item; comparison table, column "Converges to a sample independent point"',
     how="{seeds} seeds from {starts} first weights on a random chain of 5 states, for {algorithms}; "
     "T = {T:,}, steps a / (t + 4a) with a = 2 / the slowest rate of the mean field, for all that "

@@ -54,6 +54,9 @@ LATE = 0.01
 ROOM = 3.0
 """The chart of the gain reaches this many spreads to either side."""
 
+EDGE = 0.1
+"""What is drawn of the gain keeps this many spreads away from the ends of its axis, where there is room."""
+
 NEGLIGIBLE_WIDTH = 1e-12
 """An interval that is narrower, relative to the largest number of a chart, has no width."""
 
@@ -61,14 +64,21 @@ NEGLIGIBLE_WIDTH = 1e-12
 def gain_range(estimate: Estimate) -> tuple[float, float] | None:
     """Return the ends of an axis for the gain: early bands may be far wider than what is worth seeing.
 
-    ``None`` if the gain never changed, and no interval says how far it might.
+    It ends where nothing is drawn. ``None`` if the gain never changed, and no interval says how far it might.
     """
     history = estimate.history
     low, high = estimate.gain_interval
     late = history.transitions >= LATE * history.transitions[-1]
     widths = np.array([high - low, np.ptp(history.gain[late])])
     spread = ROOM * float(np.max(widths, where=np.isfinite(widths), initial=0.0))
-    return (estimate.gain - spread, estimate.gain + spread) if spread > 0.0 else None
+    if spread == 0.0:
+        return None
+    drawn = np.array(
+        [history.gain, *(np.where(has_varied(history), end, np.nan) for end in (history.low, history.high))]
+    )
+    edge = EDGE * spread
+    least, most = np.nanmin(drawn) - edge, np.nanmax(drawn) + edge
+    return max(estimate.gain - spread, float(least)), min(estimate.gain + spread, float(most))
 
 
 def has_varied(history: History) -> NDArray[np.bool_]:

@@ -25,6 +25,7 @@ from gainbias.report.figures.series import draw_reason, draw_series, series_view
 from gainbias.report.figures.style import (
     FAINT,
     INK,
+    MARKS,
     OKABE_ITO,
     POSITIVE,
     Size,
@@ -397,7 +398,7 @@ def _draw_states(item: Named, numbers: Floats, error: Floats, place: int, panel:
     colour = OKABE_ITO[place % len(OKABE_ITO)]
     drawn, reach = numbers[x], np.where(np.isfinite(error[x]), error[x], 0.0)
     label = item.called(f"solution {place + 1}") if count > 1 else None
-    form = "o" if states <= MOST_MARKED else "-"
+    form = MARKS[place % len(MARKS)] if states <= MOST_MARKED else "-"
     panel.plot(x, drawn, form, color=colour, markersize=3.5, linewidth=1.0, label=label)
     if states <= MOST_MARKED:
         panel.errorbar(x, drawn, yerr=reach, fmt="none", color=colour, linewidth=1.0)

@@ -33,6 +33,9 @@ class LineStyle(NamedTuple):
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000")
 """Colours that nearly all readers tell apart; relatives share one, and differ in marks and dashes."""
 
+MARKS = "os^DvPX"
+"""Marks that go with these colours, one for each, so that a print without colours can be read."""
+
 POSITIVE, NEGATIVE = OKABE_ITO[:2]
 """Colours of values above and below 0."""
 

@@ -219,7 +219,9 @@ def _diagnostics_of_values(facts: Diagnostics) -> dict[str, str]:
     return {
         "Batches of values": f"{facts.value_batches:,}",
         "Autocorrelation time of values": known_steps(facts.mixing_time, ", the memory of the chain"),
-        "Length for values": known_number(facts.value_effective_sample_size, " of these times"),
+        "Length for values": known_number(
+            facts.value_effective_sample_size, " autocorrelation times of values"
+        ),
         "Smallest curvature in the weights": "not computed" if facts.eta is None else known_number(facts.eta),
         "Constants": "not looked at" if facts.constant_in_span is None else in_span[facts.constant_in_span],
         "Predictable variance of TD errors": known_number(

@@ -211,8 +211,15 @@ def definitions(facts: Mapping[str, str]) -> str:
 
 
 def badge(word: str) -> str:
-    """Return a verdict as a badge in its colour."""
+    """Return a verdict as a badge in its colour, which is not filled where it only seems so.
+
+    Examples
+    --------
+    >>> badge("holds"), badge("seems to fail")
+    ('<span class="verdict held">holds</span>', '<span class="verdict failed unsure">seems to fail</span>')
+    """
     kind = "held" if "hold" in word else "failed" if "fail" in word else "open"
+    kind += " unsure" * word.startswith("seems")
     return f'<span class="verdict {kind}">{word}</span>'
 
 

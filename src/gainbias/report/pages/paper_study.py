@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.evaluation.estimate import as_precise
 from gainbias.experiments.reproduce import in_method_order, method_title
 from gainbias.experiments.statistics import tail_of
 from gainbias.report.data.results import (
@@ -136,7 +137,12 @@ class Grid(NamedTuple):
 COMPARED = ("Ours", "Paper", "Ours / paper", "Our runs below the paper's")
 COMPARED_NOTE = (
     "Ours: mean ± standard deviation over runs. Our runs below the paper's: how many of our runs are below "
-    "the printed value, runs equal to it as printed counted half. Bold: best of its task, as printed."
+    "the printed value, runs equal to it as printed counted half."
+)
+FEWEST_FOR_BOLD = 5
+BOLD_NOTE = (
+    f"Bold: the smallest mean of its task, as printed, of {FEWEST_FOR_BOLD} or more runs; other methods "
+    "may be as good."
 )
 
 
@@ -183,14 +189,15 @@ def distances_grid(table: DataFrame, protocol: str) -> Grid:
         for row, is_best in zip(part.to_dict("records"), best, strict=True):
             paper = Entry(spread_text(row["paper_mean"], row["paper_std"]), row["paper_mean"])
             names = [Entry(task_title(task)), Entry(method_title(row["algorithm"], with_id=True))]
-            rows.append([*names, _ours(row, is_best), paper, *_comparison(row)])
+            is_bold = is_best and row["runs"] >= FEWEST_FOR_BOLD
+            rows.append([*names, _ours(row, is_bold), paper, *_comparison(row)])
     return Grid(
         "distances",
         protocol,
         f"Distance to the target after the last step, protocol {protocol}",
         ["Task", "Algorithm", *COMPARED],
         rows,
-        [PROTOCOL_NOTES[protocol], SCORE_NOTE, COMPARED_NOTE],
+        [PROTOCOL_NOTES[protocol], SCORE_NOTE, COMPARED_NOTE, BOLD_NOTE],
     )
 
 
@@ -207,8 +214,8 @@ def conditions_grid(table: DataFrame, protocol: str) -> Grid:
         for row in table[table["protocol"] == protocol].to_dict("records")
     ]
     title = f"Condition numbers, with η₂ in both readings, protocol {protocol}"
-    notes = [COMPARED_NOTE.removesuffix(" Bold: best of its task, as printed."), FIRST_INSTANCES]
-    return Grid("condition-numbers", protocol, title, ["Task", "Number", *COMPARED], rows, notes)
+    header = ["Task", "Number", *COMPARED]
+    return Grid("condition-numbers", protocol, title, header, rows, [COMPARED_NOTE, FIRST_INSTANCES])
 
 
 def parameters_grid(table: DataFrame, protocol: str) -> Grid:
@@ -248,8 +255,10 @@ def _ours(row: dict[str, float], best: bool = False) -> Entry:
         return Entry("not run")
     if math.isinf(row["our_mean"]):
         return Entry("diverged", row["our_mean"])
-    spread = "" if math.isnan(row["our_std"]) else f" ± {row['our_std']:.2g}"
-    return Entry(f"{row['our_mean']:.4g}{spread}", row["our_mean"], best)
+    if not row["our_std"] > 0.0:  # one run, or runs that are equal
+        return Entry(f"{row['our_mean']:.4g}", row["our_mean"], best)
+    text = " ± ".join(as_precise((row["our_mean"], row["our_std"]), row["our_std"]))
+    return Entry(text, row["our_mean"], best)
 
 
 def _comparison(row: dict[str, float]) -> tuple[Entry, Entry]:
@@ -285,6 +294,7 @@ OVERVIEW = {
     **{name: name.capitalize() for name in PAPER_SCORES},
 }
 """Titles of the columns of verdicts: the fair ones first."""
+PRINTED = "By the paper's tables"
 
 
 def _overview(verdicts: DataFrame, paper: Paper) -> str:
@@ -300,8 +310,9 @@ def _overview(verdicts: DataFrame, paper: Paper) -> str:
         shared = _shared_caveat(row for row in own.values() if row is not None)
         said = f'<p class="caveat">{escape(shared[:1].upper() + shared[1:])}.</p>' if shared else ""
         cells = _verdict_cells(own, scores, shared)
-        rows.append(f'<th scope="row">{link}{said}</th>{cells}<td>{escape(in_the_paper(claim, paper))}</td>')
-    header = ["Claim", *(OVERVIEW[name] for name in scores), "By the paper's tables"]
+        printed = f'<td data-title="{PRINTED}">{escape(in_the_paper(claim, paper))}</td>'
+        rows.append(f'<th scope="row">{link}{said}</th>{cells}{printed}')
+    header = ["Claim", *(OVERVIEW[name] for name in scores), PRINTED]
     return framed_table("overview", "In how many runs each claim held", header, rows)
 
 
@@ -315,19 +326,21 @@ def _verdict_cells(own: Mapping[str, Any], scores: Sequence[str], shared: str) -
     """Return the cells of a claim; one stands for all fair metrics where a verdict depends on none."""
     fair = [score for score in scores if score.startswith("fair,")]
     others = [score for score in scores if score not in fair]
-    cells = [_verdict_cell(own[score], shared) for score in others]
+    cells = [_verdict_cell(own[score], shared, OVERVIEW[score]) for score in others]
     if own["fair"] is None:
-        return "".join([_verdict_cell(own[score], shared) for score in fair] + cells)
-    return "".join([_verdict_cell(own["fair"], shared, len(fair)), *cells])
+        return "".join([_verdict_cell(own[score], shared, OVERVIEW[score]) for score in fair] + cells)
+    return "".join([_verdict_cell(own["fair"], shared, "Fair", len(fair)), *cells])
 
 
-def _verdict_cell(row: Any, shared: str, columns: int = 1) -> str:
+def _verdict_cell(row: Any, shared: str, title: str, columns: int = 1) -> str:
+    """Return a cell, which has its title with it where the screen is too narrow for columns."""
+    titled = f'<td data-title="{title}"'
     if row is None:
-        return "<td>-</td>"
+        return f"{titled}>-</td>"
     wide = f' colspan="{columns}"' if columns > 1 else ""
     caveat = "; ".join(words for words in row.caveat.split("; ") if words not in shared.split("; "))
     said = f'<p class="caveat">({escape(caveat)})</p>' if caveat else ""
-    return f"<td{wide}>{badge(row.word)} {row.held} of {row.of}{said}</td>"
+    return f"{titled}{wide}>{badge(row.word)} {row.held} of {row.of}{said}</td>"
 
 
 def _claim(claim: StudyClaim, verdicts: DataFrame, paper: Paper) -> str:

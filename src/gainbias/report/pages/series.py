@@ -31,7 +31,13 @@ from gainbias.evaluation.gain.verdict import (
     has_infinite_variance,
     is_end_of_a_tail,
 )
-from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate, level_in_words, number_in_words
+from gainbias.evaluation.series_estimate import (
+    GroupedSeries,
+    SeriesEstimate,
+    level_in_words,
+    number_in_words,
+    quantile_in_words,
+)
 from gainbias.report.figures.series import AXES, Reason, SeriesView, judged_means, series_view
 from gainbias.report.figures.style import NEGATIVE, OKABE_ITO, POSITIVE
 from gainbias.report.pages.frame import (
@@ -272,7 +278,7 @@ def _quantiles(estimate: SeriesEstimate) -> str:
 
 def _row(one: QuantileEstimate) -> str:
     if one.interval is None:
-        value = "none" if math.isnan(one.value) else f"{one.value:.6g}"
+        value = quantile_in_words(one.value, None, one.exceedances).removesuffix(" (none)")
         return f'<td{NUMBER}>{value}</td><td colspan="3">no interval: {escape(one.words)}</td>'
     value, _, ends = number_in_words(one.value, one.interval).rstrip(")").partition(" (")
     numbers = [value, *ends.split(" to "), f"{one.exceedances:,.0f}"]

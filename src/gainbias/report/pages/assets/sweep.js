@@ -8,9 +8,10 @@
   const BEST = "best";
   const MOST_RATIO = 1000; // of the largest error shown at first to the smallest
   const HINTS = {
-    steps: "Mean error at the last step over all instances, with 95 % intervals. Step sizes with which an instance diverged are left out.",
-    best: "Each series at its best step size, chosen on every second instance and measured on the others (with fewer than four, on all).",
-    curves: "Means over all instances, with bands of 95 % intervals of the mean.",
+    steps: "Mean error at the last step over all instances, with 95% intervals. Step sizes with which an instance diverged are left out.",
+    best: "Each series at its best step size, chosen on every second instance and measured on the others.",
+    together: "Each series at its best step size, chosen and measured on the same instances, because there are few: these errors tend to be too small.",
+    curves: "Means over all instances, with bands of 95% intervals of the mean.",
   };
 
   // State ---------------------------------------------------------------------------------------------
@@ -106,6 +107,7 @@
       yaxis: { ...logarithmic(...range.map((power) => 10 ** power)), range, title: { text: Common.isWide(element) && !Common.isPrinting() ? plain(state.metric) : "Error", standoff: 12 } },
     };
     if (state.view === "best") {
+      layout.height = 120 + 36 * traces.length; // a row for each
       layout.yaxis = { automargin: true, tickvals: traces.map((_, place) => place), ticktext: traces.map(({ name }) => name),
         range: [-0.6, traces.length - 0.4], showgrid: false, zeroline: false };
     }
@@ -136,7 +138,10 @@
     const step = state.view !== "curves" ? "" : state.step === BEST ? ", each at its best step size" : `, all at step size ${state.step}`;
     find("#status").textContent = `${state.task}: ${state.metric}${step}. ${shown().length} series.`;
     const alone = data.overPaths.includes(state.task) ? ["This task has one instance: intervals are over its paths and say nothing about other instances."] : [];
-    find("#hint").textContent = [HINTS[state.view], ...alone, ...(state.view === "curves" ? leftOut() : [])].join(" ");
+    const count = data.instances[state.task];
+    const few = count < 5 ? [`Only ${count} instance${count === 1 ? "" : "s"}: not enough to say which is best.`] : [];
+    const hint = state.view === "best" && data.together.includes(state.task) ? HINTS.together : HINTS[state.view];
+    find("#hint").textContent = [hint, ...(state.view === "best" ? few : []), ...alone, ...(state.view === "curves" ? leftOut() : [])].join(" ");
     draw();
   }
 
