@@ -284,7 +284,8 @@ class TestEvaluate:
             ),
             (["FrozenLake-v1", "--policy", "random", "--action", "a"], "is not a log: leave out --action"),
             (["log.csv", "--column", "x", "--discount", "0.9"], "leave out --discount"),
-            (["log.parquet"], "the log has no column state or observation or obs"),
+            (["log.parquet"], "the log has no column of states (state, observation, obs)"),
+            (["log.parquet"], "or, for the mean of a column of plain numbers, --column ..."),
             (["log.parquet", "--policy", "random"], "say which column has the actions, --action ..."),
         ],
     )
@@ -327,7 +328,14 @@ class TestSeries:
 
     @pytest.mark.parametrize(
         ("typed", "message"),
-        [(b"", "standard input is empty"), (b"5\n6\nseven\n8\n", "row 2: number is the text 'seven'")],
+        [
+            (b"", "standard input is empty"),
+            (b"5\n6\nseven\n8\n", "row 2: number is the text 'seven'"),
+            (
+                b"7,a,1.5\n8,b,2.5\n",
+                "the first line of a table names its columns, found 7, a, 1.5: keep that",
+            ),
+        ],
     )
     def test_wrong_standard_input_is_named_without_its_file(self, capsys, monkeypatch, typed, message):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(typed)))

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
 def alike(name: object, known: Iterable[str], most: int = 3) -> list[str]:
     """Return the known names that are most like a given one, the nearest first; case does not matter.
 
+    A name that has the given one as one of its words comes before those that are spelt like it.
+
     Examples
     --------
     >>> alike("TAXY", ["taxi", "deep-sea"])
     ['taxi']
+    >>> alike("td", ["vrtd", "td-lambda"])
+    ['td-lambda', 'vrtd']
     """
-    by_lower = {each.lower(): each for each in known}
-    return [by_lower[each] for each in difflib.get_close_matches(str(name).lower(), by_lower, n=most)]
+    by_lower, wanted = {each.lower(): each for each in known}, str(name).lower()
+    with_the_word = [each for each in by_lower if wanted in re.findall("[a-z]{2,}", each)]
+    spelt_alike = difflib.get_close_matches(wanted, by_lower, n=most)
+    return [by_lower[each] for each in dict.fromkeys([*with_the_word, *spelt_alike])][:most]
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:

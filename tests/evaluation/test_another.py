@@ -295,7 +295,7 @@ class TestBadInput:
     def test_actions_that_the_policy_does_not_know_are_named_with_their_row(self):
         log = SMALL | {"a": np.where(np.arange(400) == 250, 7, SMALL["a"])}
         found = answer(log, np.full((2, 2), 0.5))
-        words = "row 250 of the log: the action is 7, outside the space from 0.0 to 1.0, and the policy knows"
+        words = "row 250 of the log: the action is 7, outside the space from 0 to 1, and the policy knows"
         assert words in found.diagnostics.warnings[0]
         assert found.diagnostics.num_transitions == 249
         assert not found.diagnostics.is_complete

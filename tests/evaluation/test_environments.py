@@ -267,7 +267,7 @@ class TestFlaws:
             ({"reward": np.nan}, "the reward of step {} is nan, not a finite number"),
             ({"reward": None, "result": (0, None, False, False, {})}, "the reward of step {} is None"),
             ({"reward": np.array([1.0, 2.0])}, "reward of step {} is .*, a vector: choose a weight .* its 2"),
-            ({"observation": 17}, r"observation before step {+1} is 17, outside the space from 0.0 to 5.0"),
+            ({"observation": 17}, r"observation before step {+1} is 17, outside the space from 0 to 5"),
             ({"observation": 1.5}, "observation before step {+1} is 1.5, not an integer"),
             ({"result": (0, 1.0, False, {})}, "five values, found 4 values in step {}: .*old version of gym"),
             ({"result": 3}, "five values, found int in step {}"),
@@ -284,7 +284,7 @@ class TestFlaws:
     @pytest.mark.parametrize(
         ("policy", "message"),
         [
-            (lambda seen: 2, "the policy chose 2, outside the space from 0.0 to 1.0, in step 0"),
+            (lambda seen: 2, "the policy chose 2, outside the space from 0 to 1, in step 0"),
             (lambda seen: 0.5, "the policy chose 0.5, not an integer, in step 0"),
             (lambda seen: [1], "the policy chose \\[1\\], not an integer"),
             (lambda seen: 1 / 0, "the policy failed in step 0: ZeroDivisionError"),

@@ -88,7 +88,7 @@ class TestByHand:
             "the last row, or that of each trajectory, is not counted" in x
             for x in estimate.diagnostics.notes
         )
-        assert "row 4 lasts for no time: what it pays counts" in estimate.diagnostics.notes
+        assert "row 4 lasts for no time: only what it pays at once counts" in estimate.diagnostics.notes
 
     def test_until_the_end(self):
         estimate = evaluated(end=11.5)

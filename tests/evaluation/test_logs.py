@@ -299,7 +299,7 @@ class TestFlaws:
             ({name: values[:0] for name, values in LOG.items()}, {}, "the log is empty"),
             (changed(), {"num_states": 3}, "row 1 of the log: the next state is 3, outside"),
             (changed(), {"reward": "profit"}, "no column 'profit', it has state, reward"),
-            (only("state"), {}, "no column reward, it has state"),
+            (only("state"), {}, r"the log has no column of rewards \(reward\), it has state: say"),
             (
                 changed(obs=LOG["state"]),
                 {},

@@ -657,13 +657,14 @@ class TestLogsWithoutStates:
         assert found.diagnostics.num_transitions == 3000 - expected.transient
         assert np.isnan(found.value(0))
         assert found.diagnostics.warnings == ()
-        assert "there is the gain alone" in found.diagnostics.notes[0]
+        assert "there is a gain and no values of states" in found.diagnostics.notes[0]
+        assert len(found.diagnostics.notes) == 1
 
     def test_with_a_named_column_and_episodes(self):
         log = {"paid": lognormal(400), "episode": np.arange(400) // 50}
         found = gb.evaluate_log(log, reward="paid")
         assert found.diagnostics.num_transitions == 400
-        with pytest.raises(ValueError, match="no column state"):
+        with pytest.raises(ValueError, match="no column of states"):
             gb.evaluate_log(log)  # nor rewards
         with pytest.raises(ValueError, match="no column 'place'"):
             gb.evaluate_log(log, reward="paid", state="place")

@@ -149,7 +149,8 @@ class Chaos:
     def ended(self, what: str) -> None:
         """Let something happen that ends the driver."""
         if what == "disk":  # a file may grow by little now
-            size = max((one.stat().st_size for one in (self.folder / "units").iterdir()), default=0)
+            files = [one.stat() for one in (self.folder / "units").iterdir()]
+            size = max(((one.st_mtime, one.st_size) for one in files), default=(0.0, 0))[1]  # of the newest
             resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size + 10, size + 10))
             said, _ = self.process.communicate(timeout=200)
             self.said.append(said)

@@ -394,3 +394,11 @@ def test_what_meets_a_tolerance_just_so_meets_it(
     parts = str(caught[0].message).partition(" is not met: ")[2].split("; ")
     assert len(parts) == len(words)
     assert all(part.startswith(start) for part, start in zip(parts, words, strict=True))
+
+
+def test_a_solution_in_words():
+    machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, -2.0], labels=["works", "broken"])
+    gain, bias, *others = str(gb.solve(machine)).splitlines()
+    assert re.fullmatch(r"gain +0\.5, off by at most \d\.?\d*e-1\d", gain)
+    assert bias == "bias      highest 0.833333 at works, lowest -4.16667 at broken; relative, with mean 0"
+    assert others == ["method    dense-gth"]

@@ -226,7 +226,7 @@ class TestPolicies:
         assert gb.task(name, epsilon=1e-9).problem.solution.gain == pytest.approx(gain, rel=1e-5)
 
     def test_policies_that_need_not_end_are_refused(self):
-        with pytest.raises(ValueError, match=r"learned with seed 0 from 1 episodes may go on for ever"):
+        with pytest.raises(ValueError, match=r"learned with seed 0 from 1 episodes may go on forever"):
             gb.task("taxi", episodes=1)
 
 
@@ -283,7 +283,7 @@ class TestWrongInput:
         ("arguments", "message"),
         [
             ({"name": "frozenlake"}, "unknown task 'frozenlake': did you mean 'frozen-lake'"),
-            ({"name": 5}, "unknown task 5: The ids are random-walk-50"),
+            ({"name": 5}, "unknown task 5: the ids are random-walk-50"),
             ({"seed": -1}, "seed must be an integer that is not negative, found -1"),
             ({"seed": 0.5}, "seed must be an integer"),
             ({"protocol": "honest"}, "protocol must be one of literal, inferred, fair, found 'honest'"),

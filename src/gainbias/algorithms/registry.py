@@ -146,7 +146,9 @@ def as_algorithm(algorithm: Algorithm | str) -> Algorithm:
     if algorithm not in ALGORITHMS:
         hint = did_you_mean(algorithm, ALGORITHMS)
         known = ", ".join(ALGORITHMS)
-        raise ValueError(f"unknown algorithm {algorithm!r}: {hint}{' ' * bool(hint)}The ids are {known}")
+        raise ValueError(
+            f"unknown algorithm {algorithm!r}: {hint + ' The' if hint else 'the'} ids are {known}"
+        )
     return ALGORITHMS[algorithm]
 
 

@@ -65,6 +65,11 @@ def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
         with open(path, "wb") as file:
             head = sys.stdin.buffer.readline()
             names = next(csv.reader([head.decode(errors="replace").removeprefix("\ufeff")]), [])
+            if len(names) > 1 and any(map(_is_number, names)):
+                raise ValueError(
+                    f"the first line of a table names its columns, found {', '.join(names)}: keep that line, "
+                    "or pass one column, as cut -d, -f2 does"
+                )
             if len(names) == 1 and _is_number(names[0]):
                 names = ["number"]
                 file.write(b"number\n")
@@ -240,6 +245,11 @@ def chosen_task(options: argparse.Namespace, name: str) -> gainbias.Task:
     """Return a task with the settings that were asked for."""
     if name in gainbias.ALGORITHMS:
         raise ValueError(f"{name} is an algorithm, not a task: gainbias run TASK --algorithm {name}")
+    if name.endswith(".npz"):
+        raise ValueError(
+            f"{name} is a file, not a task: gainbias solve reads it, the file of a sweep may name it, and in "
+            "Python gb.run takes gb.Problem(process, gb.Tabular())"
+        )
     return gainbias.task(name, seed=options.seed, protocol=options.protocol, **read_settings(options.set))
 
 
@@ -326,6 +336,7 @@ def as_typed(words: str, options: argparse.Namespace) -> str:
     >>> as_typed("time='at' gives a mean over time", argparse.Namespace(time=None))
     '--time at gives a mean over time'
     """
+    words = words.replace("evaluate_series(log, column=...)", "column=...")
     names = "|".join(vars(options))
     return re.sub(rf"\b({names})=(\.\.\.|'[^']*'|gb\.)", _as_option, words)
 

@@ -21,13 +21,16 @@ class Words(argparse.ArgumentParser):
             self.error(f"there is no verb {first}: {did_you_mean_or_known(first, verbs)}")
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self._refuse(unknown)
+            self._refuse(unknown, args or ())
         return found, unknown
 
-    def _refuse(self, unknown: list[str]) -> NoReturn:
+    def _refuse(self, unknown: list[str], typed: Sequence[str]) -> NoReturn:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         if not options:
-            self.error(f"unexpected words: {' '.join(unknown)}")
+            actions = self._option_string_actions
+            several = [word for word in typed if isinstance(actions.get(word), argparse._AppendAction)]
+            hint = f": name {several[0]} before each" if several else ""
+            self.error(f"unexpected words: {' '.join(unknown)}{hint}")
         if any(options[0] in verb._option_string_actions for verb in verbs_of(self).values()):
             self.error(f"{options[0]} comes after the verb: gainbias VERB {options[0]}")
         near = nearest(options[0], self._option_string_actions)
@@ -67,7 +70,7 @@ def count(words: str) -> int:
 LOG_COLUMNS = {
     "state": "the state before a step; several times for a state of several numbers",
     "next-state": "the state after it, named in the same way",
-    "reward": "what the step earned",
+    "reward": "what the step earned, paid once; for what is paid as long as a row lasts, --reward-rate",
     "episode": "a new value begins an episode",
     "terminated": "whether the step ended its episode",
     "truncated": "whether the episode was cut off after the step, without an end",
@@ -78,6 +81,7 @@ LOG_COLUMNS = {
 EXAMPLES = """\
 examples:
   gainbias demo
+  gainbias evaluate latencies.csv --column ms
   gainbias solve frozen-lake
   gainbias help evaluate
 """
@@ -99,7 +103,8 @@ examples:
   gainbias evaluate log.parquet --state position --reward earned --page answer.html
   gainbias evaluate log.parquet --state position --reward earned --action choice --policy new.npy
   gainbias evaluate latencies.csv --column ms --quantile 0.5 --quantile 0.99
-  tail -n 2000 latencies.csv | gainbias evaluate -
+  gainbias evaluate events.csv --column queue --time at
+  cut -d, -f2 latencies.csv | gainbias evaluate -
 
 A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
 or MODULE:NAME, a function from an observation to an action or an agent with a method predict. An environment
@@ -150,7 +155,26 @@ def parser() -> argparse.ArgumentParser:
         _add_help,
     ):
         add(verbs)
+    for verb in verbs_of(whole).values():
+        verb.usage = _short_usage(verb)
     return whole
+
+
+def _short_usage(verb: argparse.ArgumentParser) -> str:
+    """Return how a verb is typed: with what it must have, and without the list of all options."""
+    needed = [
+        f"{action.option_strings[-1]} {action.metavar or action.dest.upper()}"
+        for action in verb._actions
+        if action.option_strings and action.required
+    ]
+    words = [
+        {"?": f"[{action.metavar}]", "*": f"[{action.metavar} ...]"}.get(
+            str(action.nargs), str(action.metavar or action.dest)
+        )
+        for action in verb._actions
+        if not action.option_strings
+    ]
+    return " ".join([verb.prog, "[options]", *needed, *words])
 
 
 def help_on(verb: str | None) -> str:
@@ -159,7 +183,7 @@ def help_on(verb: str | None) -> str:
     Examples
     --------
     >>> help_on("doctor").partition("\n")[0]
-    'usage: gainbias doctor [-h] [--json] [--quiet]'
+    'usage: gainbias doctor [options]'
     """
     whole = parser()
     if verb is None:
@@ -210,7 +234,9 @@ def _add_solve(verbs: Any) -> None:
     about = "compute the exact gain, bias and stationary law of a task, or of a process in a file"
     verb = _verb(verbs, "solve", about, SOLVE_EXAMPLE)
     verb.add_argument(
-        "source", metavar="TASK|FILE.npz", help="id of a task, or a file (see the documentation)"
+        "source",
+        metavar="TASK|FILE.npz",
+        help="id of a task, as gainbias list tasks shows them; or a file with arrays, as below",
     )
     verb.add_argument("--tol", type=float, default=1e-10, help="tolerated error (default: %(default)s)")
     verb.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
@@ -250,8 +276,12 @@ def _add_bound(verbs: Any) -> None:
 
 
 def _add_run_options(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("task", metavar="TASK", help="id of a task")
-    verb.add_argument("--algorithm", default="single-chain", help="id of an algorithm (default: %(default)s)")
+    verb.add_argument("task", metavar="TASK", help="id of a task, as gainbias list tasks shows them")
+    verb.add_argument(
+        "--algorithm",
+        default="single-chain",
+        help="id of an algorithm, as gainbias list algorithms shows them (default: %(default)s)",
+    )
     verb.add_argument("--steps", type=count, help="number of steps (default: the paper's, or 100000)")
     verb.add_argument(
         "--step-size",
@@ -260,14 +290,18 @@ def _add_run_options(verb: argparse.ArgumentParser) -> None:
         "(default: the paper's for its tasks, else 150/(t+1000), or the algorithm's own)",
     )
     verb.add_argument("--sampling", default="markov", help="markov or iid (default: %(default)s)")
-    verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
+    verb.add_argument(
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="parameter of the algorithm"
+    )
     _add_task_options(verb)
 
 
 def _add_task_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--seed", type=int, default=0, help="seed of the task (default: %(default)s)")
     verb.add_argument(
-        "--protocol", default="literal", help="literal, inferred or fair (default: %(default)s)"
+        "--protocol",
+        default="literal",
+        help="whose features a task of the paper has: literal, inferred or fair (default: %(default)s)",
     )
     verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the task")
 
@@ -323,7 +357,7 @@ def _add_log_options(verb: argparse.ArgumentParser, discounted: bool = False) ->
         "--gaps",
         default="error",
         choices=["error", "break"],
-        help="what to do where rows are missing (default: %(default)s)",
+        help="where rows are missing: stop with an error, or go on as after a break (default: %(default)s)",
     )
     _add_time_options(verb)
     other = verb.add_argument_group("another policy than the one that made the log")
@@ -337,7 +371,7 @@ def _add_log_options(verb: argparse.ArgumentParser, discounted: bool = False) ->
     )
     other.add_argument("--ratio-features", help="features of the ratio, as --features")
     if discounted:
-        other.add_argument("--discount", type=float, help="discounted values, with this discount")
+        other.add_argument("--discount", type=float, help="learn discounted values, with this discount")
 
 
 def _add_time_options(verb: argparse.ArgumentParser) -> None:
@@ -345,7 +379,8 @@ def _add_time_options(verb: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--time",
         metavar="COLUMN",
-        help="column of the times at which rows begin; the answer is per unit of time",
+        help="column of the times at which rows begin; the answer is per unit of time, or, for --column, "
+        "over time",
     )
     group.add_argument(
         "--duration",
@@ -357,7 +392,10 @@ def _add_time_options(verb: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--end", metavar="TIME", help="when the last row ended")
     group.add_argument(
-        "--per", metavar="UNIT", help="second, minute, hour (default), day, week; or a number of plain units"
+        "--per",
+        metavar="UNIT",
+        help="unit of the answer: second, minute, hour (default), day or week, where times are dates; "
+        "where they are plain numbers, how many of them make a unit",
     )
 
 
@@ -404,7 +442,9 @@ def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--algorithm", default="auto", help="the algorithm that learns the values (default: %(default)s)"
     )
-    run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
+    run.add_argument(
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="parameter of the algorithm"
+    )
     run.add_argument(
         "--step-size",
         default="auto",
@@ -420,11 +460,18 @@ def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--confidence", type=float, default=0.95, help="confidence of intervals (default: %(default)s)"
     )
-    run.add_argument("--on-termination", default="zero", help="zero or reward (default: %(default)s)")
+    run.add_argument(
+        "--on-termination",
+        default="zero",
+        help="how the end of an episode leads back to the start: zero, by a step of its own with reward 0; "
+        "or reward, by its last step (default: %(default)s)",
+    )
     verb.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="answer after this many seconds at the latest"
     )
-    run.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
+    run.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the environment"
+    )
 
 
 def _add_where(verb: argparse.ArgumentParser) -> None:
@@ -498,7 +545,10 @@ def _add_sweep(verbs: Any) -> None:
     _add_where(verb)
     verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
     verb.add_argument(
-        "--max-units", type=int, default=100_000, help="refuse a study with more units (default: %(default)s)"
+        "--max-units",
+        type=int,
+        default=100_000,
+        help="refuse a study with more units, each one algorithm on one sample path (default: %(default)s)",
     )
     verb.add_argument(
         "--unit-seconds", type=float, help="end a unit that takes longer, and count it as failed"

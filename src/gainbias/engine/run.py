@@ -350,7 +350,11 @@ def compile_errors_in_words(algorithm: Algorithm) -> Iterator[None]:
 def check_problem(algorithm: Algorithm, problem: Problem) -> None:
     """Refuse or warn of a problem on which an algorithm does not exist or does not converge."""
     if not isinstance(problem, Problem):
-        hint = ": write gb.Problem(mrp, features)" if isinstance(problem, MarkovRewardProcess) else ""
+        hint = (
+            ": write gb.Problem(mrp, gb.Tabular()), or your features"
+            if isinstance(problem, MarkovRewardProcess)
+            else ""
+        )
         raise ValueError(f"problem must be a gb.Problem, found {type(problem).__name__}{hint}")
     if algorithm.declared.tabular_only and problem.features.kind != "tabular":
         raise ValueError(

@@ -318,7 +318,7 @@ class Estimate(InNotebooks):
             return "none"
         worst, best = self.extremes()
         if not best:
-            return "for any observation: value(obs), value_interval(obs)"
+            return "ask for them: value(obs), value_interval(obs); nan where nothing like obs was seen"
         (high_at, high), (low_at, low) = best[0], worst[0]
         return (
             f"best {high:+.3g} at {shortened(high_at)}, worst {low:+.3g} at {shortened(low_at)}; relative, "

@@ -324,7 +324,8 @@ def evaluate_log(
                 **asdict(others),
             ),
         ) as stream:
-            stream.notes.append("the answer is for the policy that made the log")
+            if stream.has_states:
+                stream.notes.append("the answer is for the policy that made the log")
             learned = partial(value_method, learning, stream.observed, stream.is_timed)
             method = learned if stream.has_states else NoLearning
             display = Display(watch)

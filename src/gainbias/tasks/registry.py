@@ -122,7 +122,7 @@ def as_recipe(name: str) -> Recipe:
     if name in list(TASKS):  # a list, because what cannot be a key is unknown, too
         return TASKS[name]
     hint = did_you_mean(name, TASKS)
-    raise ValueError(f"unknown task {name!r}: {hint}{' ' * bool(hint)}The ids are {', '.join(TASKS)}")
+    raise ValueError(f"unknown task {name!r}: {hint + ' The' if hint else 'the'} ids are {', '.join(TASKS)}")
 
 
 def task_title(name: str) -> str:

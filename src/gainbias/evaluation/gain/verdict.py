@@ -319,7 +319,7 @@ def _season(period: float, length: int, size: int = 1) -> Verdict:
         f"{periods:.0f} periods"
     )
     if size > 1:  # a weak one that does not show in the first numbers would look like a longer one
-        words += f" (it was found in means over {size} steps, which cannot tell it from one below {2 * size})"
+        words += f" (found in means over {size} steps: the true period may be shorter, below {2 * size})"
     return Verdict("periodic", True, words, at=period)
 
 

@@ -172,9 +172,9 @@ def chosen_columns(names: list[str], given: Mapping[str, Name | None]) -> dict[s
                 chosen[role] = found[0]
             elif role in ("state", "reward"):
                 raise ValueError(
-                    f"the log has no column {' or '.join(USUAL_NAMES[role])}, it has {', '.join(names)}: say "
-                    f"which is meant, {role}=...; if there are no states, but one column of numbers, use "
-                    "evaluate_series, on the command line --column"
+                    f"the log has no column of {role}s ({', '.join(USUAL_NAMES[role])}), it has "
+                    f"{', '.join(names)}: say which holds them, {role}=...; or, for the mean of a column of "
+                    "plain numbers, evaluate_series(log, column=...)"
                 )
     twice = [part for part in parts_of(chosen) if names.count(part) > 1]
     if twice:

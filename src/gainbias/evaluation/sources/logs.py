@@ -223,8 +223,8 @@ def open_log(
     if not has_states:
         given = {role: name for role, name in given.items() if role not in ("state", "next")}
         notes.append(
-            f"the log has no column {' or '.join(USUAL_NAMES['state'])}, so there is the gain alone, and "
-            "no values: if another column is the state, say state=..."
+            f"the log has no column of states ({', '.join(USUAL_NAMES['state'])}), so there is a gain and no "
+            "values of states: if another column holds them, name it, state=..."
         )
     chosen = chosen_columns(names, given)
     if time is not None or duration is not None:

@@ -124,7 +124,7 @@ def row_pieces(
 
 
 def _not_counted(clock: RowClock) -> str:
-    would = ": end=... would" if clock.role == "time" and clock.end is None else ""
+    would = ": say when, end=..., and it counts" if clock.role == "time" and clock.end is None else ""
     return (
         "the last row, or that of each trajectory, is not counted, because nothing says how long it lasted"
         + would

@@ -380,7 +380,11 @@ def first_flaw(values: NDArray[Any], limits: Limits) -> Flaw | None:
         return Flaw(place, f"{value}, not a finite number")
     if limits.whole and values.dtype.kind == "f" and (value != np.floor(value)).any():
         return Flaw(place, f"{value}, not an integer")
-    return Flaw(place, f"{value}, outside the space from {limits.low} to {limits.high}")
+    ends = [
+        end.astype(int) if limits.whole and np.isfinite(end).all() else end
+        for end in (limits.low, limits.high)
+    ]
+    return Flaw(place, f"{value}, outside the space from {ends[0]} to {ends[1]}")
 
 
 def first_wrong_duration(durations: Floats) -> Flaw | None:

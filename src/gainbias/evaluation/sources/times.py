@@ -178,10 +178,10 @@ class RowClock:
         """Say what is odd about the durations of all rows."""
         if self._zeros:
             notes.append(
-                f"row {self._zero_row} lasts for no time: what it pays counts"
+                f"row {self._zero_row} lasts for no time: only what it pays at once counts"
                 if self._zeros == 1
-                else f"{self._zeros:,} rows last for no time, the first is row {self._zero_row}: what they "
-                "pay counts"
+                else f"{self._zeros:,} rows last for no time, the first is row {self._zero_row}: only "
+                "what they pay at once counts"
             )
         if self._rows <= FEW_ROWS or self._longest == 0.0:
             return

@@ -169,6 +169,20 @@ class Solution(InNotebooks):
         names += ["error_bound", "residual", "method", "iterations"]
         return f"Solution({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
+    def __str__(self) -> str:
+        labels = self.mrp.labels
+        low, high = (
+            f"{self.bias[state]:.6g} at {state if labels is None else labels[state]}"
+            for state in (int(np.argmin(self.bias)), int(np.argmax(self.bias)))
+        )
+        lines = [
+            f"gain      {self.gain:.10g}, off by at most {self.gain_error:.2g}",
+            f"bias      highest {high}, lowest {low}; relative, with mean 0",
+            f"method    {self.method}",
+            *(f"note      {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
+
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row per state, indexed by label: stationary, reward, bias (needs pandas).
 

@@ -176,7 +176,9 @@ def _what_there_is(wanted: str) -> str:
             f": nothing is registered under {space}/: import the package that does it, or say "
             f"'PACKAGE:{wanted}'"
         ) + (f". Near it are {', '.join(near)}" if near else "")
-    return f": did you mean {' or '.join(map(repr, near))}?" if near else ""
+    if near:
+        return f": did you mean {' or '.join(map(repr, near))}?"
+    return ": an environment of your own is given as its class, on the command line as MODULE:NAME"
 
 
 def _table_of(gymnasium: Any, env: Any) -> TransitionTable:
