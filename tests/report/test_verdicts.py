@@ -203,10 +203,9 @@ def test_caveats_stand_beside_every_verdict(results, paper):
     [overview] = [line for line in page.splitlines() if "](#most-settings)" in line]
     assert overview.count(COUNTS_CONSTANT) == 1
     said_in = f"{full['held']} of {full['of']}" + '<p class="caveat">' + f"({COUNTS_CONSTANT})</p></td>"
-    assert said_in in _verdict_cell(full, shared="", title="Fair, full")
-    assert COUNTS_CONSTANT not in _verdict_cell(
-        full, shared=COUNTS_CONSTANT
-    )  # it stands beside the claim then
+    assert said_in in _verdict_cell(full, "", "Fair, full")
+    beside_the_claim = _verdict_cell(full, COUNTS_CONSTANT, "Fair, full")
+    assert COUNTS_CONSTANT not in beside_the_claim
     assert f"</span> ({COUNTS_CONSTANT})</td>" in _verdict_row(full)
 
 
