@@ -213,9 +213,9 @@ def entry_of(name: str, rows: int, parts: list[dict[str, list[Said]]]) -> dict[s
 def table(entries: list[dict[str, Any]]) -> str:
     """The table of the documentation."""
     lines = [
-        "| process | rows | worth | lacks | it held | unflagged, it held | flagged | values | model alone "
-        "| ratio alone | importance sampling | its error |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| process | rows | logs | worth | lacks | it held | unflagged, it held | flagged | values "
+        "| model alone | ratio alone | importance sampling | its error |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     last = ""
     for entry in entries:
@@ -231,6 +231,7 @@ def table(entries: list[dict[str, Any]]) -> str:
         cells = [
             name,
             f"{entry['rows']:,}",
+            f"{entry['runs']}",
             *overlap,
             *(_percent(own[key]) for key in ("coverage", "unflagged", "flagged", "values")),
             *(_percent(other.get("coverage")) for other in others),
@@ -261,7 +262,8 @@ def written() -> str:
         ]
         others = f", simpler methods of {min(fewer)}" if fewer and min(fewer) < runs else ""
         parts.append(
-            f"{which}, in % of {runs:,} logs of each length (standard error {error:.1f} %){others}:\n\n"
+            f"{which}, in % of at least {runs:,} logs of each length (standard error at most {error:.1f} %)"
+            f"{others}:\n\n"
             f"{table(entries)}"
         )
     return "\n\n".join(parts)

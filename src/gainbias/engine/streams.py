@@ -68,7 +68,7 @@ def stream_states(seeds: Sequence[int], *names: str) -> Words:
     Examples
     --------
     >>> states = stream_states([7, 8], "first chain")
-    >>> next_uniform(states, 1) == stream(8, "first chain").random()
+    >>> float(first_uniforms(states)[1]) == stream(8, "first chain").random()
     True
     """
     state_high, state_low, high, low = stream_words(seeds, *names)
