@@ -10,7 +10,8 @@ from scipy import stats
 
 import gainbias as gb
 from gainbias.report.data.sweep_means import Summary, best_steps, for_charts
-from gainbias.report.sweep import best_sheet, chart_data, report_on_sweep, write_sweep_figures
+from gainbias.report.figures.sweeps import write_sweep_figures
+from gainbias.report.sweep import best_sheet, chart_data, report_on_sweep
 from tests.report.sweeps.tables import crossed, summary_of
 
 METRIC = "distance to the bias, up to a constant"
