@@ -353,6 +353,12 @@ class TestSeries:
         [note] = [x for x in answer_of(capsys, *words)["diagnostics"]["notes"] if "looks like times" in x]
         assert "time='at' gives" in note  # JSON is for programs, and has the words of Python
 
+    def test_a_second_policy_is_not_taken_for_the_first(self, capsys):
+        with pytest.raises(SystemExit) as caught:
+            main(["evaluate", "FrozenLake-v1", "--policy", "random", "--policy", "policy.npy"])
+        assert caught.value.code == 2
+        assert "evaluate takes one, gainbias compare two" in capsys.readouterr().err
+
     def test_options_are_in_groups(self, capsys):
         with pytest.raises(SystemExit):
             cli.main(["evaluate", "--help"])

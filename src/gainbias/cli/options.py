@@ -320,6 +320,7 @@ def _add_evaluate(verbs: Any) -> None:
     )
     verb.add_argument(
         "--policy",
+        action=OnePolicy,
         help="random, FILE.npy or MODULE:NAME; for a log: what it would have earned, with --action",
     )
     verb.add_argument(
@@ -430,6 +431,16 @@ def _add_compare(verbs: Any) -> None:
     )
     _add_evaluation_options(verb)
     _add_log_options(verb)
+
+
+class OnePolicy(argparse.Action):
+    """Takes one policy, and says who takes two."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, value: Any, name: Any = None) -> None:
+        """Store the policy, unless there is one."""
+        if getattr(namespace, self.dest) is not None:
+            parser.error("--policy is given twice: gainbias evaluate takes one, gainbias compare two")
+        setattr(namespace, self.dest, value)
 
 
 def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
