@@ -355,7 +355,7 @@ class TestSeries:
 
     def test_a_second_policy_is_not_taken_for_the_first(self, capsys):
         with pytest.raises(SystemExit) as caught:
-            main(["evaluate", "FrozenLake-v1", "--policy", "random", "--policy", "policy.npy"])
+            cli.main(["evaluate", "FrozenLake-v1", "--policy", "random", "--policy", "policy.npy"])
         assert caught.value.code == 2
         assert "evaluate takes one, gainbias compare two" in capsys.readouterr().err
 
