@@ -43,6 +43,8 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "new.npy", [0, 1, 1])
     frame.to_csv(tmp_path / "log.csv", index=False)
     pandas.DataFrame({"ms": 5.0 + states}).to_csv(tmp_path / "latencies.csv", index=False)
+    times = np.arange(3_000) * 0.5
+    pandas.DataFrame({"at": times, "queue": states}).to_csv(tmp_path / "events.csv", index=False)
     (tmp_path / "empty.csv").touch()
     frame.loc[2_000, "earned"] = np.nan
     frame.to_parquet(tmp_path / "damaged.parquet")

@@ -183,8 +183,9 @@ for found in pkgutil.walk_packages(gb.__path__, "gainbias."):
             kernels[name] = value
 for algorithm in gb.ALGORITHMS.values():
     for form in {algorithm.form, algorithm.sparse_form or algorithm.form}:
-        kernels[f"{algorithm.name} {form.step.__module__}"] = loop_of(form.step)
-        kernels[f"averaging {algorithm.name} {form.step.__module__}"] = averaging_loop_of(form.step)
+        name = f"{algorithm.name} {form.step.__module__} {form.step.__name__}"
+        kernels[name] = loop_of(form.step)
+        kernels[f"averaging {name}"] = averaging_loop_of(form.step)
 print(json.dumps({name: kernel_digest(kernel.py_func) for name, kernel in kernels.items()}))
 """
 

@@ -618,9 +618,9 @@ class Disagreement:
 
     def add(self, steps: ObservedSteps, terms: Floats) -> None:
         """Keep a part of the next steps, with their terms."""
-        rows = slice(int(np.ceil(self._share * len(terms))))
+        rows = np.arange(int(np.ceil(self._share * len(terms))))  # copied: views would keep the whole part
         for piece in pieces_of(part_of(steps, rows)):  # with their own observations alone
-            self._kept.append((replace(piece, observations=piece.observations.copy()), terms[rows].copy()))
+            self._kept.append((replace(piece, observations=piece.observations.copy()), terms[rows]))
 
     def found(self) -> tuple[float, float]:
         """Return by how much richer features would move the gain, and that in standard errors."""
