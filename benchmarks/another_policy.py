@@ -1,4 +1,4 @@
-"""What would another policy have earned? Coverage of nominal 95 % intervals from logs of one that ran.
+"""What would another policy have earned? Coverage of nominal 95% intervals from logs of the one that ran.
 
     python -m benchmarks.another_policy --runs-others 40 --workers 2 --output docs/data/another_policy.json
     python -m benchmarks.another_policy --write
@@ -6,27 +6,29 @@
 
 The processes and what is true of them are in ``tests/oracles/decisions.py``; ``--which`` takes others, which
 are used once, when nothing is chosen any more: ``held-out`` those of ``decisions_held_out.py``, ``late`` and
-``numbers`` those of ``decisions_late.py``, the last with the features that are chosen automatically.
+``numbers`` those of ``decisions_late.py``, ``fresh`` and ``fresh-numbers`` those of ``decisions_fresh.py``;
+numbers have the features that are chosen automatically.
 
 Beside the answer by default there are the simpler methods that can be asked for by name: the model alone, the
 ratio alone, and per-step importance sampling, which knows the behaviour. No package was found that estimates
 average rewards of another policy (docs/another-policy.md says which were looked at): these three are
 re-derivations of what packages have.
 
-How much a log is worth and what it lacks is computed from the process, and no diagnostic of ours is asked:
+How much a log is worth and what it lacks is computed from the process, and not with our own diagnostics:
 the independent steps of the target that its ratio is worth along the log, and the share of the target's steps
 at state-actions that a log of that length is expected not to have.
 
 A run without an answer or without an interval counts as flagged, and so does one with a warning that puts the
-gain in doubt. Coverage in 500 runs has a standard error of 1 %. Widths are medians of half-widths, in
-multiples of 1.96 root mean squared errors of the default answer. ``--write`` puts a table of the stored
-figures into docs/another-policy.md.
+gain in doubt. Coverage in 500 runs has a standard error of 1%. Widths are medians of half-widths, in
+multiples of 1.96 root mean squared errors of the default answer. ``--write`` puts the tables of the stored
+figures, and a summary of the first, into docs/another-policy.md, and prints the line of README.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 import time
 import zlib
 from collections.abc import Iterator
@@ -39,6 +41,7 @@ import numpy as np
 import gainbias as gb
 from gainbias.store import write_whole
 from tests.oracles.decisions import DECISIONS, Decisions
+from tests.oracles.decisions_fresh import FRESH_DECISIONS, FRESH_NUMBERS
 from tests.oracles.decisions_held_out import HELD_OUT_DECISIONS
 from tests.oracles.decisions_late import LATE_DECISIONS, NUMBER_DECISIONS, NumberDecisions
 
@@ -48,28 +51,44 @@ SETS: dict[str, tuple[dict[str, Any], Path, str]] = {
     "held-out": (
         HELD_OUT_DECISIONS,
         Path("docs/data/another_policy_held_out.json"),
-        "Held out, used once before warnings were changed",
+        "Written down before the method",
     ),
     "late": (
         LATE_DECISIONS,
         Path("docs/data/another_policy_late.json"),
-        "Written down before the rules of weak overlap, and used once",
+        "Written down before the rules of weak overlap",
     ),
     "numbers": (
         NUMBER_DECISIONS,
         Path("docs/data/another_policy_numbers.json"),
         "Numbers, with the features that are chosen automatically; written down before the check of what "
-        "features express, and used once",
+        "features express",
+    ),
+    "fresh": (
+        FRESH_DECISIONS,
+        Path("docs/data/another_policy_fresh.json"),
+        "Overlap that is just good, and features; written down before today's rules",
+    ),
+    "fresh-numbers": (
+        FRESH_NUMBERS,
+        Path("docs/data/another_policy_fresh_numbers.json"),
+        "Numbers again; written down before today's features of the ratio",
     ),
 }
 PAGE = Path("docs/another-policy.md")
-BEGIN, END = (f"<!-- {which} of what benchmarks.another_policy writes -->" for which in ("beginning", "end"))
+WRITTEN = "<!-- {} of {} that benchmarks.another_policy writes -->"
+LEAST_UNFLAGGED = 0.5
+"""Of the logs of a cell, for its unflagged ones to count in the summary."""
+
+HARDLY_WORTH = 20
+"""Steps of the policy: a log that is worth fewer tells hardly anything."""
+
 TOGETHER = 50
 """Logs that are drawn at once."""
 
 
 class Said(NamedTuple):
-    """What a method said about one log; `covered` is None where there is no interval."""
+    """What a method said about one log; `covered` is None if there is no interval."""
 
     covered: bool | None
     flagged: bool
@@ -177,7 +196,7 @@ def _share(truths: list[Any]) -> float | None:
 def study(
     names: list[str], runs: range, methods: tuple[str, ...], others: int, workers: int
 ) -> Iterator[dict[str, Any]]:
-    """Each process at each length, as they come; methods but the first get `others` of the runs."""
+    """Each process at each length, as they finish; all methods but the first get `others` of the runs."""
     portions = [
         Portion(name, rows, first, min(TOGETHER, runs.stop - first), methods, others - first + runs.start)
         for name in names
@@ -262,11 +281,61 @@ def written() -> str:
         ]
         others = f", simpler methods of {min(fewer)}" if fewer and min(fewer) < runs else ""
         parts.append(
-            f"{which}, in % of at least {runs:,} logs of each length (standard error at most {error:.1f} %)"
+            f"{which}, in % of at least {runs:,} logs of each length (standard error at most {error:.1f}%)"
             f"{others}:\n\n"
             f"{table(entries)}"
         )
     return "\n\n".join(parts)
+
+
+def summary_in_words() -> str:
+    """What the first table says in short."""
+    entries = json.loads(SETS["used"][1].read_text(encoding="utf-8"))
+    runs = min(entry["runs"] for entry in entries)
+    right, good, hardly = [], [], []
+    for entry in entries:
+        made, own = find(entry["process"]), entry["methods"]["auto"]
+        assert isinstance(made, Decisions)
+        if made.expressible != "neither" and own["flagged"] <= 1.0 - LEAST_UNFLAGGED:
+            right.append(own["unflagged"])
+        if made.expressible != "neither" and made.has_good_overlap(entry["rows"]):
+            good.append(own["flagged"])
+        if entry["rows"] * made.row_worth < HARDLY_WORTH:
+            hardly.append(own["flagged"])
+    error, unflagged = 100 * np.sqrt(0.95 * 0.05 / runs), [1.0 - share for share in good]
+    return textwrap.fill(
+        f"In short: {_range(right)} of the unflagged intervals held, which should be 95% ({runs} logs "
+        f"a cell, standard error {error:.1f}%). That is for the {len(right)} cells of the first table "
+        "where at least half of the logs are unflagged, and the features of one model suffice. Where "
+        f"overlap is good, {_range(unflagged)} of the logs are unflagged. Where a log is worth fewer "
+        f"than {HARDLY_WORTH} steps of the policy, {_range(hardly)} are flagged.",
+        150,
+    )
+
+
+def readme_in_words() -> str:
+    """The line of README.md, from the longest logs of the first table."""
+    entries = json.loads(SETS["used"][1].read_text(encoding="utf-8"))
+    longest = [one for one in entries if one["rows"] == max(find(one["process"]).lengths)]
+    cells = [one for one in longest if getattr(find(one["process"]), "expressible", "") != "neither"]
+    held = _range([one["methods"]["auto"]["unflagged"] for one in cells])
+    runs = min(one["runs"] for one in cells)
+    return (
+        f"| coverage for another policy, {len(cells)} decision processes, {runs} logs each of the longest "
+        f"length, features that suffice | [{held} of those not flagged](docs/another-policy.md) |"
+    )
+
+
+def _range(shares: list[float]) -> str:
+    low, high = (f"{100 * end:.1f}".removesuffix(".0") for end in (min(shares), max(shares)))
+    return f"{low}%" if low == high else f"{low} to {high}%"
+
+
+def put(page: str, what: str, words: str) -> str:
+    """Put words between the two marks of a page."""
+    begin, end = (WRITTEN.format(which, what) for which in ("beginning", "end"))
+    before, after = page.partition(begin)[0], page.partition(end)[2]
+    return f"{before}{begin}\n\n{words}\n\n{end}{after}"
 
 
 def main() -> None:
@@ -284,9 +353,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"put stored figures into {PAGE}")
     options = parser.parse_args()
     if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        before, after = page.partition(BEGIN)[0], page.partition(END)[2]
-        write_whole(PAGE, f"{before}{BEGIN}\n\n{written()}\n\n{END}{after}".encode())
+        page = put(PAGE.read_text(encoding="utf-8"), "a summary", summary_in_words())
+        write_whole(PAGE, put(page, "tables", written()).encode())
+        print(readme_in_words())
         return
     listed = SETS[options.which][0]
     if unknown := set(options.only or ()) - set(listed):

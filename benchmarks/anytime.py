@@ -1,15 +1,16 @@
-"""May one look more than once? Misses of intervals over many looks at a run that grows.
+"""May you look more than once? Misses of intervals over many looks at a run that grows.
 
     python -m benchmarks.anytime --runs 1000 --workers 2 --output docs/data/anytime.json   # about an hour
     python -m benchmarks.anytime --runs 50 --only ar0.9
 
 Each run is looked at 30 times, spaced geometrically from the first look, which the sequence finds by itself,
 to 50 times that length. At each look there are two intervals: that of `estimate_gain`, which is for one look
-at a length that was fixed before, and that of `ConfidenceSequence`, which is behind `RunningMean`. The table
+at a length fixed in advance, and that of `ConfidenceSequence`, on which `RunningMean` is built. The table
 has the share of runs in which some interval misses the true mean, and mean widths relative to those of
 intervals for one look. "11 looks" are every third of the 30, from the first to the last.
 
-The series are from ``tests/oracles/series.py``; ``--fresh`` takes two others, on which nothing was chosen.
+The series are from ``tests/oracles/series.py``; ``--fresh`` takes two others, on which no
+choice was based.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ NAMES = ("ar0.9", "visible-regime", "lognormal-ar", "waiting-0.8")
 
 
 class Kind(NamedTuple):
-    """A random series and its mean, and about how long a run to the first look is."""
+    """A random series, its mean, and roughly how long a run to the first look takes."""
 
     generate: Generate
     mean: float
@@ -122,7 +123,7 @@ class Seen(NamedTuple):
 
 
 def look(name: str, run: int, length: int) -> Seen:
-    """Look at one run; later looks than the series is long are left out."""
+    """Look at one run; looks beyond the end of the series are left out."""
     shown = kind(name)
     series = shown.generate(random(name, run), length, 1)[0]
     sequence = ConfidenceSequence()

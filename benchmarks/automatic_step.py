@@ -1,4 +1,4 @@
-"""Does the automatic step find what a search over fixed steps would? Errors on the tasks of the package.
+"""Is the automatic step as good as a search over fixed steps? Errors on the tasks of the package.
 
 For each task, an algorithm learns from the same paths with its automatic step sizes, through the learner that
 `gb.evaluate` uses, and with each of 16 constant step sizes 1, 1/2, ..., 2^-15, through `gb.run`. Both average

@@ -5,7 +5,7 @@
 
 The plan is `choice_plan.toml`: tasks, budgets, how steps are tuned, what is reported. It was committed before
 the first run. Results of each algorithm on each task are kept in `build/choice`, so that a run that was
-stopped goes on where it was; they belong to one plan.
+stopped continues where it stopped; they belong to one plan.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def least_squares(task: str, budget: int, seeds: range) -> Any:
 
 
 def kept(path: str, make: Any) -> Any:
-    """What `make` returns, from the disk if it is there and belongs to this plan."""
+    """What `make` returns, read from the disk if it is stored there and belongs to this plan."""
     plan = hashlib.sha256(PLAN_FILE.read_bytes()).hexdigest()[:12]
     file = CELLS / plan / f"{path}.json"
     if not file.exists():
@@ -202,7 +202,7 @@ class Study:
 
 
 class Ratios:
-    """Errors over those of least squares, with what they are if instances are drawn anew.
+    """Errors over those of least squares, and what they become when instances are resampled.
 
     `measured` holds, for each algorithm, task and budget, two rows (tuned, one for all) of 1 + resamples
     ratios; the first is that of the instances themselves.
@@ -240,7 +240,7 @@ class Ratios:
 
 
 def interval(numbers: Any) -> list[float]:
-    """The number measured, and the bounds of its 95 % interval."""
+    """The number measured, and the bounds of its 95% interval."""
     low, high = np.quantile(numbers[1:], [0.025, 0.975], method="nearest")
     return [float(numbers[0]), float(low), float(high)]
 
@@ -273,7 +273,7 @@ def report(study: Study) -> dict[str, Any]:
 
 
 def told(study: Study, name: str) -> dict[str, Any]:
-    """The one choice of an algorithm, how far its level is off, and its efficiency in the end."""
+    """The one choice of an algorithm, how far off its level is, and its final efficiency."""
     chosen = choices_of(name)[study.one[name]]
     levels = []
     for task, squares in study.squares[name].items():
@@ -294,7 +294,7 @@ def told(study: Study, name: str) -> dict[str, Any]:
 
 
 def few_states(name: str) -> list[str]:
-    """The tasks on which efficiencies take no more than a moment."""
+    """The tasks on which efficiencies are quick to compute."""
     return [task for task in tasks_of(name) if problem_of(task).mrp.num_states <= MOST_STATES]
 
 

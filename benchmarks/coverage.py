@@ -1,4 +1,4 @@
-"""Do intervals for a column of numbers hold? Coverage of nominal 95 % intervals on random series.
+"""Do intervals for a column of numbers cover the truth? Coverage of nominal 95% intervals on random series.
 
     python -m benchmarks.coverage --runs 1000 --workers 2 --output docs/data/coverage.json   # about two hours
     python -m benchmarks.coverage --runs 200 --shown --output docs/data/coverage.json \
@@ -9,16 +9,16 @@
     python -m benchmarks.coverage --write
     python -m benchmarks.coverage --runs 20 --only normal waiting-0.8 --methods independent gainbias
 
-The series and what is true of them are in ``tests/oracles/series.py``; ``--held-out`` takes those of
-``series_held_out.py``, once, when nothing is chosen any more, and their results have a file of their own.
+The series and their true values are in ``tests/oracles/series.py``; ``--held-out`` takes those of
+``series_held_out.py``, once, after all choices have been made, and their results have their own file.
 Lengths are 10 to 1,000 relaxation times; where there are rare events, also 2, 5, 20 and 60 of them; and where
-the 99 % quantile is known, one that expects 20 exceedances if only one in a relaxation time counts. All are
+the 99% quantile is known, one that expects 20 exceedances if only one in a relaxation time counts. All are
 at least 200 and at most 400,000 steps.
 
-What the file of ``--output`` has of other methods, lengths and processes stays in it.
+Results of other methods, lengths and processes that are in the file of ``--output`` stay there.
 
 A run without an interval counts as flagged. Widths are medians of half-widths in multiples of
-``1.96 sqrt(long-run variance / steps)``. Seconds are of the processor, for one series. ``--write`` puts
+``1.96 sqrt(long-run variance / steps)``. Seconds are processor time for one series. ``--write`` puts
 tables of the stored figures of both files into docs/series.md.
 """
 
@@ -69,7 +69,7 @@ class Answer(NamedTuple):
 
 
 class Task(NamedTuple):
-    """Runs of one process and one length, judged in one go."""
+    """Runs of one process and one length, judged together."""
 
     process: str
     steps: int
@@ -230,7 +230,7 @@ def line(entry: dict[str, Any], name: str, row: dict[str, Any]) -> str:
 def study(
     chosen: list[tuple[Process, list[int]]], runs: int, methods: tuple[str, ...], workers: int
 ) -> Iterator[dict[str, Any]]:
-    """Results of one process and length after another; all are begun at once, so that no worker waits."""
+    """Results of one process and length after another; all are started at once, so that no worker waits."""
     cells = [(process, steps) for process, its_lengths in chosen for steps in its_lengths]
     portioned = [tasks(process, steps, runs, methods) for process, steps in cells]
     with ProcessPoolExecutor(workers) as pool:
@@ -259,7 +259,7 @@ def shown_length(process: Process) -> list[int]:
 
 
 def merged(stored: list[dict[str, Any]], found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What is stored, with what was found in the place of the same methods."""
+    """What is stored, with the new results in place of the old ones of the same methods."""
     by_length = {(entry["process"], entry["steps"]): dict(entry) for entry in stored}
     for entry in found:
         old = by_length.get((entry["process"], entry["steps"]), {"methods": {}})
@@ -342,7 +342,7 @@ def flags(entries: list[dict[str, Any]]) -> str:
 
 
 def page_with(page: str, stored: list[dict[str, Any]], once: list[dict[str, Any]]) -> str:
-    """The page of the documentation with both files of results in the places that are marked."""
+    """The page of the documentation with both files of results in the marked places."""
     for begin, end, entries in ((BEGIN, END, stored), (BEGIN_ONCE, END_ONCE, once)):
         before, after = page.partition(begin)[0], page.partition(end)[2]
         text = f"{table(entries)}\n\n{flags(entries)}" if entries else "They were not measured yet."
@@ -351,7 +351,7 @@ def page_with(page: str, stored: list[dict[str, Any]], once: list[dict[str, Any]
 
 
 def results_of(path: Path | None) -> list[dict[str, Any]]:
-    """The results in a file; none if it is not there."""
+    """The results in a file; none if it does not exist."""
     return json.loads(path.read_text(encoding="utf-8")) if path is not None and path.exists() else []
 
 

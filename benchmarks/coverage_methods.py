@@ -34,13 +34,13 @@ class Outcome(NamedTuple):
     Attributes
     ----------
     interval : pair of floats, or None if it was refused
-        For the mean, nominally 95 %.
+        For the mean, nominally 95%.
     flagged : bool
         Whether the user is told not to trust it.
     quantiles : dict
         From a level to an interval, or to None if it was refused; empty if the method has none.
     verdict : str or None
-        The method's word for what it sees.
+        The method's verdict, in its own word.
     """
 
     interval: Interval | None
@@ -130,7 +130,7 @@ def arviz_mcse(x: Floats) -> Outcome:
 
 
 def split(chains: Floats) -> Floats:
-    """First and second halves of chains as chains of their own."""
+    """First and second halves of chains as separate chains."""
     half = chains.shape[1] // 2
     return np.concatenate([chains[:, :half], chains[:, -half:]])
 
@@ -226,7 +226,7 @@ METHODS: dict[str, Method] = {
 
 
 def ratio(name: str, x: Floats, y: Floats) -> Outcome:
-    """Judge the ratio of two means: by the method's own, or by its interval for the linearised ratio."""
+    """Judge the ratio of two means: by its own interval, or by its interval for the linearised ratio."""
     if name == "gainbias":
         return gainbias_ratio(x, y)
     centre, scale = x.mean() / y.mean(), y.mean()

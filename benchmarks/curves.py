@@ -3,7 +3,7 @@
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.curves --parts iid constant markov
 
 Independent samples must take at most 60 s of processor time. Along a chain, where a step touches every
-possible transition with a 100 x 100 matrix, a stretch of steps is timed and the whole is computed from it.
+possible transition with a 100 x 100 matrix, a stretch of steps is timed, and the total is computed from it.
 """
 
 import argparse

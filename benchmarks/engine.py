@@ -3,7 +3,7 @@
     python -m benchmarks.engine --parts lane lanes paths
 
 What runs in one thread is measured in processor time, so that other programs on the machine count less.
-Things that are compared take turns, and of each the best of several rounds counts.
+Things that are compared take turns, and the best of several rounds counts for each.
 """
 
 import argparse
@@ -59,7 +59,7 @@ PAPER_ALGORITHMS = ("double-chain", "single-chain", "td-lambda", "implicit-td")
 
 @dataclass(frozen=True)
 class Row:
-    """One requirement, and what was found; `holds` is None where nothing is required."""
+    """One requirement and the result; `holds` is None if nothing is required."""
 
     what: str
     need: str
@@ -83,7 +83,7 @@ def at_most(what: str, need: float, found: float, note: str = "") -> Row:
 
 
 def best_times(rounds: int, **works: Callable[[], object]) -> dict[str, float]:
-    """The least processor time of each work; they take turns, and the first turn does not count."""
+    """The least processor time of each piece of work; they take turns, and the first turn does not count."""
     best = dict.fromkeys(works, np.inf)
     for turn in range(rounds + 1):
         for name, work in works.items():
@@ -95,7 +95,7 @@ def best_times(rounds: int, **works: Callable[[], object]) -> dict[str, float]:
 
 
 class Steps:
-    """The engine's loop over one stretch of double-chain steps: all its lanes, handed path and step sizes."""
+    """The engine's loop over one stretch of double-chain steps: all its lanes, given path and step sizes."""
 
     def __init__(self, problem: gb.Problem, schedules: list[gb.Harmonic]) -> None:
         algorithm, width = gb.ALGORITHMS["double-chain"], min(LANES, len(schedules))
@@ -114,7 +114,7 @@ class Steps:
 
 
 def one_lane() -> Iterator[Row]:
-    """A lane against a loop in NumPy that is handed the same path."""
+    """A lane against a loop in NumPy that is given the same path."""
     schedule, many = gb.Harmonic(150, 1000), 100_000
     for n, d, need in ((100, 20, 100), (1000, 100, 20)):
         problem = random_problem(n, d)
@@ -220,7 +220,7 @@ def tabular_problem(n: int) -> gb.Problem:
 
 
 def peak_bytes(problem: gb.Problem) -> int:
-    """What a first run takes beyond its problem."""
+    """What a first run takes beyond making its problem."""
     tracemalloc.start()
     gb.run("single-chain", problem, 10_000, gb.Harmonic(150, 1000), checkpoints=1, threads=1)
     peak = tracemalloc.get_traced_memory()[1]

@@ -2,9 +2,9 @@
 
     GAINBIAS_CACHE=0 python -m benchmarks.engine_compile
 
-Processor time of a first run, the best of three. Each is in a process of its own, so that nothing that
-algorithms share is there already but numba itself and the kernels that solve a chain and draw its paths. The
-processes are copies of one that has these, which is why this needs a system that can fork.
+Processor time of a first run, the best of three. Each has its own process, so that nothing that
+algorithms share is compiled already, except numba itself and the kernels that solve a chain and draw its
+paths. The processes are copies of one that has these, which is why this needs a system that can fork.
 """
 
 import json
@@ -33,7 +33,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def prepare() -> float:
     """Compile what all algorithms share; return the seconds that the kernels for paths took."""
-    bare_kernel(lambda x: x[0] + 1.0)(np.ones(3))  # numba itself takes a second when it is used first
+    bare_kernel(lambda x: x[0] + 1.0)(np.ones(3))  # numba itself takes a second when it is first used
     rng = np.random.default_rng(0)
     mrp = gb.MarkovRewardProcess(rng.dirichlet(np.ones(12), 12), rng.random(12))
     dense = rng.normal(size=(12, 4)) / 8

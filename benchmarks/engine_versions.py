@@ -3,8 +3,8 @@
     python -m benchmarks.engine_versions /tmp/old .
 
 Every algorithm makes runs with each kind of features, through `gainbias.run`, in one thread and with compiled
-kernels that are loaded beforehand. Each turn starts one process for each checkout, and the two take turns
-within it, so that other programs on the machine disturb both. A turn counts with its best round, in processor
+kernels that are loaded beforehand. Each turn starts one process for each checkout, and the two alternate
+within it, so that other programs on the machine disturb both. The best round of a turn counts, in processor
 time. The table has the medians and the minima over the turns; below it are
 geometric means of the ratios.
 """
@@ -25,7 +25,7 @@ import gainbias as gb
 
 KINDS = ("dense 20", "dense 100", "sparse 100", "tabular")
 STEPS = 50_000
-SHORT = 10  # steps of a run whose time is what a run takes beside its steps
+SHORT = 10  # steps of a run so short that its time is what a run takes besides its steps
 ENTRIES = 5  # in a row of sparse features
 
 

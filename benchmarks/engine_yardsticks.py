@@ -39,7 +39,7 @@ def multiply_and_add(chains: int, length: int = 100, rounds: int = 300) -> tuple
     """A loop of multiplications and additions on numbers in the first cache, and how many it makes.
 
     It has the vector width that kernels get, and sums in independent chains, written out so that
-    they stay in registers, that none waits for another: what is left is how fast the processor multiplies
+    they stay in registers, and none waits for another: what is left is how fast the processor multiplies
     and adds, one after the other, as results without rounding surprises require.
     """
     names = [f"s{k}" for k in range(chains)]
@@ -64,7 +64,7 @@ def multiply_and_add(chains: int, length: int = 100, rounds: int = 300) -> tuple
 
 
 def simulate_with_quantecon(chain, length: int, count: int) -> Callable[[], object]:
-    """QuantEcon's paths, other ones at each call."""
+    """QuantEcon's paths, different ones at each call."""
     import quantecon
 
     known = quantecon.MarkovChain(chain if isinstance(chain, np.ndarray) else csr_matrix(chain))

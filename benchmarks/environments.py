@@ -1,12 +1,12 @@
-"""Real environments: the answer of `evaluate` beside a long average that shares no code with it.
+"""Real environments: the answer of `evaluate` next to a long average that shares no code with it.
 
-    python -m benchmarks.environments              # all that are installed, some ten minutes
+    python -m benchmarks.environments              # all that are installed, about ten minutes
     python -m benchmarks.environments --only Taxi  # one of them
     python -m benchmarks.environments --write      # put the table into docs/evaluation.md
 
 It needs ``gainbias[gym]``; MiniGrid, MuJoCo (``gymnasium[mujoco]``) and Stable-Baselines3 with PyTorch are
-left out where they are not installed. The long average is that of independent runs of a loop of a few lines,
-in which the end of an episode is a step with reward 0; its standard error is theirs.
+left out if they are not installed. The long average is that of independent runs of a loop of a few lines,
+in which the end of an episode is a step with reward 0; its standard error comes from their spread.
 """
 
 import argparse
@@ -136,7 +136,7 @@ def main() -> None:
         "policy",
         "observations",
         "gain",
-        "95 % interval",
+        "95% interval",
         "long average",
         "inside",
         "apart",

@@ -1,11 +1,11 @@
-"""Do the error bars hold? Coverage of nominal 95 % intervals on chains with known answers.
+"""Do the error bars cover the truth? Coverage of nominal 95% intervals on chains with known answers.
 
 Runs are measured in autocorrelation times (of the slowest of rewards, values and features, and at least one
 step), known exactly; those of 500 times and more have at least 2,000 steps. Values of states that had too few
 visits for an interval are counted apart.
 
     python -m benchmarks.error_bars                                # 1,000 replications, about half an hour
-    python -m benchmarks.error_bars --fresh --first-seed 1000000   # chains on which nothing was chosen
+    python -m benchmarks.error_bars --fresh --first-seed 1000000   # chains not used for any choice
     python -m benchmarks.error_bars --replications 200 --chains river-swim two-blocks
 """
 
@@ -41,7 +41,7 @@ def birth_death(num_states: int = 20, up: float = 0.3, down: float = 0.32) -> gb
 
 
 def two_blocks(coupling: float = 0.005, size: int = 4) -> gb.MarkovRewardProcess:
-    """Two blocks that are seldom left and pay differently."""
+    """Two blocks that the chain seldom leaves and that pay differently."""
     rng = np.random.default_rng(0)
     leave = np.repeat([coupling, coupling / 2], size)[:, None]
     inside = np.kron(np.eye(2), np.ones((size, size))).astype(bool)
@@ -78,7 +78,7 @@ CHAINS = (
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A problem and what is known about it."""
+    """A problem and its known answers."""
 
     name: str
     problem: gb.Problem
@@ -203,7 +203,7 @@ def stopped(chain: Chain, times: float, replications: int, first_seed: int = 0) 
 
 
 def reaching(more: Callable[[int], ArrayLike], num_chains: int = 1) -> Callable[[int], BatchMeans]:
-    """Make a function that goes on to a number of steps from one that draws more rewards."""
+    """From a function that draws more rewards, make one that continues to a number of steps."""
     rewards = BatchMeans(num_chains)
 
     def reach(steps: int) -> BatchMeans:

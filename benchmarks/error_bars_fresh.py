@@ -1,4 +1,4 @@
-"""Chains on which nothing was chosen, for the coverage of error bars.
+"""Chains that were not used for any choice, for the coverage of error bars.
 
 The constants of the intervals (batches, lengths, warnings) were set while looking at the first nine chains of
 `benchmarks/error_bars.py`. These were written down afterwards, before any interval on them was computed.

@@ -4,9 +4,10 @@
     python -m benchmarks.evaluation --parts memory --gigabytes 2
     python -m benchmarks.evaluation --parts events
 
-Everything runs in one thread and is measured in processor time. Things that are compared take turns, and of
-each the best of several rounds counts. The cost of the library is what `evaluate` takes beyond a bare loop
-over the same policy and the same environment; what it does once, at the end, is told apart by two lengths.
+Everything runs in one thread and is measured in processor time. Things that are compared take turns, and
+the best of several rounds counts for each. The cost of the library is what `evaluate` takes beyond a bare
+loop over the same policy and the same environment; runs of two lengths separate it from what is done once, at
+the end.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ on what a step takes, so it is measured beside steps that take no time, and comp
 
 
 class Row(NamedTuple):
-    """One measurement; `holds` is None where nothing is required."""
+    """One measurement; `holds` is None if nothing is required."""
 
     what: str
     found: str
@@ -113,7 +114,7 @@ def _plain(name: str) -> gymnasium.Env:
 
 
 def costs(make: Callable[[], gymnasium.Env], policy: Callable[[Any], Any]) -> tuple[float, float, float]:
-    """Seconds of a step of environment and policy, of the library beside it, and of what it does once."""
+    """Seconds of a step of environment and policy, of the library on top of it, and of what it does once."""
     times = best_times(
         {
             "bare": lambda: bare_loop(make, policy, LONG - SHORT),
@@ -149,9 +150,9 @@ def log_rows(transitions: int) -> Iterator[Row]:
 
 
 def event_rows() -> Iterator[Row]:
-    """What a row costs to read, of an ordinary log and of events, and what one column more costs alone.
+    """What a row costs to read, of an ordinary log and of events, and what one more column costs.
 
-    Columns have names that say nothing, so that an ordinary log is not asked whether its rows have times.
+    Columns have meaningless names, so that an ordinary log is not checked for a column of times.
     """
     from pyarrow import parquet
 
@@ -208,7 +209,7 @@ def same(rows: Any) -> Any:
 
 
 def write_parquet(path: Path, columns: dict[str, Any], copies: int = 1) -> None:
-    """Write a table several times, one below the other, in row groups of their own; times "at" go on."""
+    """Write a table several times, one below the other, in separate row groups; times "at" go on."""
     import pyarrow
     from pyarrow import parquet
 
@@ -220,7 +221,7 @@ def write_parquet(path: Path, columns: dict[str, Any], copies: int = 1) -> None:
 
 
 def memory_rows(gigabytes: float) -> Iterator[Row]:
-    """Peak memory while a file is read in a process of its own, beyond what a small file took there."""
+    """Peak memory while a file is read in a separate process, beyond what a small file took there."""
     rng, part = np.random.default_rng(0), 1_000_000
     plain = {f"x{k}": rng.random(part) for k in range(7)} | {"reward": rng.random(part)}
     events = plain | {"at": np.cumsum(rng.exponential(size=part))}

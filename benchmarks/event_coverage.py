@@ -1,14 +1,14 @@
-"""Do intervals hold where rows of a log last for different times? Coverage of nominal 95 % intervals.
+"""Do intervals cover the truth if rows of a log last for different times? Coverage of nominal 95% intervals.
 
     python -m benchmarks.event_coverage --runs 1000 --workers 2 --output docs/data/event_coverage.json
     python -m benchmarks.event_coverage --runs 50 --only mm1 pareto
     python -m benchmarks.event_coverage --runs 200 --through environment --lengths 1
 
 Each run is an event log with a column of times, as `evaluate_log` reads it; or, with ``--through
-environment``, the steps of four copies of an environment, which say in `info` how long they took. What is
-true of each process is in closed form: a ratio of means, a queue's mean length, or the solution of
+environment``, the steps of four copies of an environment, which say in `info` how long they took. The
+true values of each process are in closed form: a ratio of means, a queue's mean length, or the solution of
 W = r - g tau + P W. A run is flagged if a warning puts the gain in doubt, or if it has no interval. Coverage
-of 1,000 runs has a standard error of 0.7 %, of 200 runs one of 1.5 %. Widths are medians of half-widths, in
+of 1,000 runs has a standard error of 0.7%, of 200 runs one of 1.5%. Widths are medians of half-widths, in
 multiples of the median error.
 """
 
@@ -41,7 +41,7 @@ Draw = Callable[[np.random.Generator, Floats], Floats]
 
 
 class EventProcess(NamedTuple):
-    """How a log is drawn, what is true of it, and how many rows it has."""
+    """How a log is drawn, its true values, and how many rows it has."""
 
     log: Callable[[np.random.Generator, int], Log]
     gain: float
@@ -50,7 +50,7 @@ class EventProcess(NamedTuple):
 
 
 class EventRun(NamedTuple):
-    """What one run said; `values` is the share of states whose interval held."""
+    """What one run said; `values` is the share of states whose interval covered the truth."""
 
     covered: bool | None
     flagged: bool
@@ -136,7 +136,7 @@ def birth_death(up: Callable[[int], float], down: Callable[[int], float]) -> Cal
 
 
 def broken_machines() -> float:
-    """Mean number of broken machines, with one who mends them."""
+    """Mean number of broken machines, with one repairer."""
     rates = [(MACHINES - n) * FAILS / MENDS for n in range(MACHINES)]
     law = np.cumprod([1.0, *rates])
     return float(np.arange(MACHINES + 1) @ law / law.sum())
@@ -185,7 +185,7 @@ class Events(gymnasium.Env[Any, Any]):
 
 
 def estimated(name: str, rows: int, number: int, through: str) -> gb.Estimate:
-    """What is said of one run; its seed is made of all of these but the last."""
+    """The result of one run; its seed is made of all of these but the last."""
     process, seed = EVENT_PROCESSES[name], [zlib.crc32(name.encode()), rows, number]
     if through == "environment":
         [first] = np.random.SeedSequence(seed).generate_state(1).tolist()

@@ -1,10 +1,11 @@
-"""Lanes on a GPU: how fast they are, whether their bits are those of the processor, and when they pay.
+"""Lanes on a GPU: their speed, whether results equal the processor's bit for bit, and when they pay off.
 
     python -m benchmarks.gpu targets
-    python -m benchmarks.gpu rates pays fused algorithms study variants
+    python -m benchmarks.gpu rates pays fused algorithms stacked variants
+    python -m benchmarks.gpu study reproduction
 
-Each part prints its rows one by one. A row that fails says why, and the others go on; no row begins after a
-minute, and the part says how many it left out. Times are those of whole calls of `gb.run` from the host,
+Each part prints its rows one by one. A row that fails says why, and the others continue; no row begins after
+a minute, and the part says how many it left out. Times are those of whole calls of `gb.run` from the host,
 unless a column says otherwise.
 """
 
@@ -21,12 +22,16 @@ from functools import cache, partial
 from typing import TypeVar
 
 import numpy as np
+import pandas
 from numba import cuda
 
 import gainbias as gb
 from benchmarks.engine_yardsticks import random_problem
 from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine import device
+from gainbias.engine.stacked import StackedPlan, StackedRun, run_stacked
+from gainbias.experiments import reproduce
+from gainbias.experiments.reproduce import PROTOCOLS
 from gainbias.kernels import count_threads, gpu
 
 LANES_OF_A_PATH = 32
@@ -61,7 +66,7 @@ def row(*cells: object) -> Iterator[None]:
 
 
 def in_time(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield what rows are about, as long as there is time, and say then how many are left out."""
+    """Yield what rows are about while there is time left, then say how many are left out."""
     waiting, begin = list(rows), time.perf_counter()
     while waiting and time.perf_counter() - begin < LAST_BEGIN:
         yield waiting.pop(0)
@@ -99,12 +104,12 @@ def rate_between(run: Callable[[int], object], few: int, many: int, lanes: int) 
 
 
 def kernel_seconds(work: Callable[[], object]) -> Counter[str]:
-    """Return how long each kernel takes in all: the host waits for every launch."""
+    """Return how long each kernel takes in total: the host waits for every launch."""
     found, launch = Counter[str](), device.launch
 
-    def timed(kernel: object, *rest: object) -> None:
+    def timed(kernel: object, *rest: object, **options: object) -> None:
         start = time.perf_counter()
-        launch(kernel, *rest)
+        launch(kernel, *rest, **options)
         cuda.synchronize()
         found[kernel.py_func.__name__] += time.perf_counter() - start
 
@@ -114,7 +119,7 @@ def kernel_seconds(work: Callable[[], object]) -> Counter[str]:
 
 
 def targets() -> None:
-    """The figures that were aimed at, with paths, step sizes, 20 checkpoints and errors at each of them."""
+    """The targets, with paths, step sizes, 20 checkpoints and errors at each of them."""
     head(
         "n",
         "d",
@@ -162,7 +167,7 @@ def rates() -> None:
 
 
 def pays() -> None:
-    """How many lanes it takes: the same runs on the GPU, on one core and on all."""
+    """How many lanes a GPU needs to pay off: the same runs on the GPU, on one core and on all."""
     every = count_threads(None)
     head("d", "paths x lanes", "steps", "GPU, s", "one core, s", f"{every} cores, s")
     steps, sizes = 50_000, ((1, 1), (8, 8), (16, 32), (64, 32), (512, 32))
@@ -202,14 +207,22 @@ def fused() -> None:
 def variants() -> None:
     """Other ways to compile the kernel: own memory or not, threads of a block, registers at most."""
     head("d", "lanes of a path", "own memory", "threads of a block", "registers", "kernel alone, /s")
-    ways = [(512, 64, 128), (512, 128, 128), (512, 64, None), (512, 128, None), (0, 64, None)]
+    ways = [
+        (512, 64, 128), (512, 128, 128), (512, 64, None), (512, 128, None), (512, 160, None), (0, 64, None)
+    ]  # fmt: skip
     sizes = (20, 32), (20, 1), (100, 32), (100, 1)
     for (d, shared), (own, threads, registers) in in_time(itertools.product(sizes, ways)):
         with row(d, shared, own > 0, threads, registers):
             problem, steps = problem_of(100 if d < 100 else 1000, d), 800_000 // d
             run = partial(lanes_run, "double-chain", problem, 131_072 // shared, shared)
             with (
-                instead(device, MOST_OWN_NUMBERS=own, SHORT_STATE=1000, FEW_REGISTERS=registers),
+                instead(
+                    device,
+                    MOST_OWN_NUMBERS=own,
+                    SHORT_STATE=1000,
+                    FEW_REGISTERS=registers,
+                    MOST_CLOSE=1000,
+                ),
                 instead(gpu, THREADS_OF_A_BLOCK=threads),
             ):
                 forget_kernels()
@@ -248,29 +261,84 @@ def algorithms(names: list[str]) -> None:
             )  # fmt: skip
 
 
-def study(sizes: tuple[int, ...] = (50, 250), steps: int = 50_000) -> None:
-    """One study from the processor and from the GPU: how long each takes, and whether tables are equal.
-
-    The first row includes what has to be compiled.
-    """
-    head("paths", "units", "lane-steps", "all cores, s", "GPU, s", "tables")
-    names = [name for name, one in ALGORITHMS.items() if not one.declared.tabular_only]
-    schedules = [[10.0 + 10.0 * k, 1000.0] for k in range(16)]
-    for paths in in_time(sizes):
-        with row(paths), tempfile.TemporaryDirectory() as folder:
-            plan = gb.Study(
-                tasks=["random-walk-100"], algorithms=names, step_size=schedules, num_steps=steps,
-                instances=1, seeds=paths, checkpoints=10,
-            )  # fmt: skip
-            took, tables = {}, {}
-            for where in ("cpu", "gpu"):
+def stacked() -> None:
+    """A thousand problems with a lane for each, with kernels for any number of features and for this one."""
+    head("n", "d", "steps", "kernels for", "first, s", "second, s", "one method alone, s", "same bits")
+    methods = [method for method in PROTOCOLS["fair"].methods if method.goes_on_gpu]
+    for (n, d), steps in in_time(itertools.product(((100, 20), (100, 50)), (50_000,))):
+        problems = [random_problem(n, d, seed) for seed in range(1000)]
+        found = {}
+        for any_width in (True, False):
+            with row(n, d, steps, any_width), instead(StackedPlan, any_width=any_width):
+                runs = [
+                    StackedRun(
+                        one.algorithm, steps, one.step_size or gb.Harmonic(150, 1000), one.params, [steps]
+                    )
+                    for one in methods
+                ]
+                work = partial(run_stacked, runs, problems, range(len(problems)))
+                first = seconds(work)
                 start = time.perf_counter()
-                results = gb.sweep(plan, f"{folder}/{where}", device=where)
-                took[where], tables[where] = time.perf_counter() - start, results.to_frame()
-            equal = "equal" if tables["cpu"].equals(tables["gpu"]) else difference(*tables.values())
-            cells = list(plan.cells())
-            lane_steps = f"{sum(cell.lane_steps for cell in cells):.2g}"
-            say(paths, len(cells), lane_steps, f"{took['cpu']:.1f}", f"{took['gpu']:.1f}", equal)
+                found[any_width] = [lane.weights for lanes in work() for lane in lanes]
+                second = time.perf_counter() - start
+                equal = all(map(np.array_equal, found[True], found[any_width]))
+                words = "any d" if any_width else "this d"
+                alone = seconds(partial(run_stacked, runs[:1], problems, range(len(problems))))
+                took = f"{first:.1f}", f"{second:.1f}", f"{alone:.1f}"
+                say(n, d, steps, words, *took, "yes" if equal else "NO")
+
+
+def study(instances: int = 1000) -> None:
+    """One task with all methods of the fair protocol, on the processor and on the GPU."""
+    compare_studies(["random-walk-100"], instances, instances)
+
+
+def reproduction(there: int = 1000, here: int = 100) -> None:
+    """The fair protocol with all tasks, from the GPU, and with fewer instances from the processor."""
+    compare_studies(None, there, here)
+
+
+def compare_studies(tasks: list[str] | None, there: int, here: int) -> None:
+    """Run a study from the GPU and from the processor; compare the instances that both have.
+
+    A short study comes before each, so that everything is compiled when the clock runs.
+    """
+    head("device", "instances", "short one before, s", "seconds", "of these with lanes on the GPU", "tables")
+    tables, options = {}, {"tasks": tasks, "protocols": ["fair"]}
+    with tempfile.TemporaryDirectory() as folder:
+        for where, instances in (("gpu", there), ("cpu", here)):
+            spans = list[tuple[float, float]]()
+            with row(where, instances), instead(reproduce, run_stacked=noting(spans, run_stacked)):
+                start = time.perf_counter()
+                short = {"instances": 2 * count_threads(None), "shorten": 1000, "device": where}
+                gb.reproduce(f"{folder}/short-{where}", **short, **options)
+                before = time.perf_counter() - start
+                spans.clear()
+                start = time.perf_counter()
+                results = gb.reproduce(f"{folder}/{where}", instances=instances, device=where, **options)
+                took = time.perf_counter() - start
+                both = [("run", "<", min(there, here))]
+                tables[where] = pandas.read_parquet(results.folder / "runs.parquet", filters=both)
+                equal = ""
+                if len(tables) == 2:
+                    one, other = tables.values()
+                    equal = "equal" if one.equals(other) else difference(one, other)
+                busy = sum(end - begin for begin, end in spans)
+                say(where, instances, f"{before:.1f}", f"{took:.1f}", f"{busy:.1f}", equal)
+                for begin, end in spans:
+                    sys.stdout.write(f"  lanes from {begin - start:.1f} s to {end - start:.1f} s\n")
+
+
+def noting(spans: list[tuple[float, float]], work: Callable[..., Row]) -> Callable[..., Row]:
+    """Return a function that does the same, and notes from when to when."""
+
+    def noted(*given: object) -> Row:
+        start = time.perf_counter()
+        done = work(*given)
+        spans.append((start, time.perf_counter()))
+        return done
+
+    return noted
 
 
 def difference(one, other) -> str:
@@ -281,7 +349,7 @@ def difference(one, other) -> str:
 
 @contextlib.contextmanager
 def instead(module: object, **names: object) -> Iterator[None]:
-    """Have other things under some names of a module for a while."""
+    """Replace some names of a module for a while."""
     before = {name: getattr(module, name) for name in names}
     for name, value in names.items():
         setattr(module, name, value)
@@ -297,7 +365,8 @@ def forget_kernels() -> None:
         made.cache_clear()
 
 
-PARTS = {part.__name__: part for part in (targets, rates, pays, fused, study, variants)}
+PARTS_IN_ORDER = targets, rates, pays, fused, stacked, study, reproduction, variants
+PARTS = {part.__name__: part for part in PARTS_IN_ORDER}
 
 
 def main(parts: list[str], names: list[str]) -> None:

@@ -1,12 +1,12 @@
-"""Solves on a GPU: a random graph with 8 ways out of each state, in parts, and how far off the answer is.
+"""Solves on a GPU: a random graph with 8 transitions from each state; times of parts, and the error.
 
     python benchmarks/gpu_solve.py --states 1e5             # every kernel, in less than a minute
     python benchmarks/gpu_solve.py --states 1e6 1e7 1e8
 
 The probabilities are multiples of 1/64, and the rewards are those of a bias of whole numbers and of the gain
-1/8, so that the answer is known exactly, up to a level of the bias. Each size is made with all threads,
-checked by `MarkovRewardProcess`, and solved twice from the process on the host. What the first solve takes
-longer than the second is compiling, and both must have the same bits. Up to `--compare` states the processor
+1/8, so that the answer is known exactly, up to a level of the bias. Each graph is made with all threads,
+checked by `MarkovRewardProcess`, and solved twice from the process on the host. The extra
+time of the first solve is compiling; both must give the same bits. Up to `--compare` states the processor
 solves it too.
 """
 
@@ -50,7 +50,7 @@ def bias_of(state: int) -> float:
 
 @kernel
 def write_graph(n: int, begin: int, end: int, indices: Any, data: Any, rewards: Any) -> None:
-    """Write the rows and rewards of the states `begin` to ``end - 1``: one way leads to the next state."""
+    """Write the rows and rewards of the states `begin` to ``end - 1``: one leads to the next state."""
     for i in range(begin, end):
         first = i * WAYS
         indices[first] = (i + 1) % n
@@ -96,7 +96,7 @@ def graph(n: int) -> tuple[sparse.csr_array, np.ndarray]:
 
 
 class Clock:
-    """Seconds of parts of a solve; what a part spends in another one counts for that one."""
+    """Seconds of parts of a solve; time that a part spends in another one counts for the other one."""
 
     def __init__(self) -> None:
         self.seconds, self._inner = dict.fromkeys(PARTS, 0.0), [0.0]
@@ -152,14 +152,14 @@ def tell(*words: object) -> None:
 
 
 def fresh(mrp: gb.MarkovRewardProcess) -> gb.MarkovRewardProcess:
-    """Return the same process, of which nothing is known yet."""
+    """Return the same process, without any stored results."""
     again = object.__new__(gb.MarkovRewardProcess)
     again._set(**{name: getattr(mrp, name) for name in mrp.__dataclass_fields__})
     return again
 
 
 def measure(n: int, method: str, compare: int) -> None:
-    """Solve a graph of `n` states, and tell of it."""
+    """Solve a graph of `n` states, and report on it."""
     tell(f"\n{n:,} states, {n * WAYS:,} transitions, method {method}")
     start = time.perf_counter()
     transitions, rewards = graph(n)
@@ -206,7 +206,7 @@ def measure(n: int, method: str, compare: int) -> None:
 
 
 def main() -> None:
-    """Measure all sizes that are asked for; one that fails does not stop the others."""
+    """Measure all requested sizes; one that fails does not stop the others."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--states", nargs="+", type=float, default=[1e5])
     parser.add_argument("--method", default="krylov", choices=on_gpu.GPU_METHODS)

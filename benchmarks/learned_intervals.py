@@ -1,4 +1,4 @@
-"""Do the error bars of learned values hold? Coverage of nominal 95 % intervals on chains with known answers.
+"""Error bars of learned values: coverage of nominal 95% intervals on chains with known answers.
 
 An algorithm learns with its automatic step sizes from many independent runs, and its intervals for the values
 of all states are compared with the centred values of its fixed point. Runs with a warning are counted apart:

@@ -1,11 +1,12 @@
-"""Single-chain TD with plain running means: two algorithms that were tried beside centred-td and left out.
+"""Single-chain TD with plain running means: two algorithms that were tried next to centred-td and left out.
 
 With V = theta^T phi and the means w of the features and rbar of the rewards so far, both with steps 1/t:
 
     theta <- theta + alpha ( (r - c rbar + V(s') - V(s)) phi(s)  -  (r - c rbar + V(s)) w )
 
-``single-chain-plain-means`` has c = 0: the paper's second method, but for the steps of w, which do not
-depend on alpha. ``single-chain-centred`` has c = 1; it differs from centred-td in V(s) where that has V(s').
+``single-chain-plain-means`` has c = 0: the paper's second method, except for the steps of w, which do not
+depend on alpha. ``single-chain-centred`` has c = 1;
+it has V(s) where centred-td has V(s').
 They are made for dense rows.
 """
 
@@ -22,7 +23,7 @@ from gainbias.features.vectors import move_both
 
 
 class Params(NamedTuple):
-    """Which part c of the mean reward is taken off."""
+    """The part c of the mean reward that is subtracted."""
 
     centred: PerLane
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.solve --sizes 1000 10000 --chains drift-grid birth-death --limit 60
 
-Times are processor time. Every cell runs in a process of its own, compiled beforehand, and is stopped at the
+Times are processor time. Every cell runs in its own process, compiled beforehand, and is stopped at the
 limits of time and memory (``-`` in the table). Errors are forward errors against the exact answer: gain
 relative to the largest reward, bias relative to its span.
 """

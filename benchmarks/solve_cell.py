@@ -1,4 +1,4 @@
-"""One cell of the solver benchmark, in a process of its own: warm up, say so, solve once, print the figures.
+"""One cell of the solver benchmark, in its own process: warm up, say so, solve once, print the figures.
 
 python -m benchmarks.solve_cell SOLVER TOLERANCE WARM-UP-CHAIN CHAIN
 """
@@ -25,7 +25,7 @@ MATVECS = "100 products"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver found; a solver that has no bias leaves it out."""
+    """What a solver found; a solver without a bias leaves it out."""
 
     gain: float
     bias: Floats | None

@@ -77,7 +77,7 @@ def _ring(num_states: int, forward: float = 0.25, backward: float = 0.25) -> Exa
 
 
 def _restart(num_states: int, steps: float) -> ExactChain:
-    """A climb that starts anew after about this many steps; the top is left for the start too."""
+    """A climb that restarts after about this many steps; the top leads back to the start too."""
     states = np.arange(num_states)
     reset = 1.0 / steps
     transitions = from_entries(
@@ -106,7 +106,7 @@ def _many_classes(parts: list[ExactChain], num_transient: int, rng: np.random.Ge
     to_classes = coo_array(
         (np.full(2 * num_transient, 1 / 16), (np.tile(transient, 2), ends.ravel())), (num_transient, n)
     )
-    # From 0 one walks towards the last transient state, and from there to the classes at once.
+    # The chain walks from 0 towards the last transient state, and enters the classes from there.
     among = from_entries(
         [transient[:-1], transient[1:]], [transient[1:], transient[:-1]], [4 / 8, 2 / 8], num_transient
     )

@@ -7,7 +7,7 @@
 The last command puts the tables of the stored figures into docs/benchmarks.md. Times are processor time of a
 solve, checks and bounds included, best of two unless one takes longer than `LONG`. Every chain and method has
 the same limits of time and memory. A forced method counts if its own error bound meets the tolerance; it is
-stopped when it has taken `PATIENCE` times as long as the choice, since it cannot be the best one any more.
+stopped when it has taken `PATIENCE` times as long as the choice, since it can no longer be the best one.
 """
 
 import argparse
@@ -94,7 +94,7 @@ def measure(family: Family, chain: Any, method: str, limit: float) -> dict[str, 
 
 
 def best_of_two(family: Family, chain: Any, method: str, limit: float, auto: float) -> dict[str, Any]:
-    """Return the better one of two measurements, if a second one is of any use."""
+    """Return the better of two measurements, if a second one is useful."""
     found = measure(family, chain, method, limit)
     if found["seconds"] < min(LONG, 2.0 * auto) and found.get("meets"):
         again = measure(family, chain, method, limit)
@@ -125,7 +125,7 @@ def work(family: Family, kind: str, size: int, methods: list[str], auto: float, 
 def job(
     which: str, kind: str, size: int, methods: list[str], auto: float, folder: Path
 ) -> list[dict[str, Any]]:
-    """Run `work` in a process of its own, and return its lines."""
+    """Run `work` in its own process, and return its lines."""
     file = folder / f"{kind}-{size}.npz"
     command = [sys.executable, "-m", "benchmarks.solve_choice", "--set", which, "--job", kind, str(size)]
     arguments = [",".join(methods), repr(auto), str(file)]

@@ -1,4 +1,4 @@
-"""Every statement of the paper on random chains and at the edge of its conditions.
+"""Every statement of the paper on random chains and at the limits of its conditions.
 
     python -m benchmarks.statements --output docs/data/statements.json
 

@@ -1,4 +1,4 @@
-"""What a sweep costs beside its work: python -m benchmarks.sweep [--units 20] [--only-killer].
+"""What a sweep costs besides its work: python -m benchmarks.sweep [--units 20] [--only-killer].
 
 The overhead of an engine is the time of its workers, from the first unit to the last, that was not spent in
 units, after workers have warmed up. Units keep a core busy for two seconds by its own clock.
@@ -129,7 +129,7 @@ def main() -> None:
 
 
 def show(name: str, warm: float, overhead: float, driver: float) -> None:
-    print(f"| {name} | {warm:.1f} s | {overhead:.1f} % | {driver:.1f} ms a unit |", flush=True)
+    print(f"| {name} | {warm:.1f} s | {overhead:.1f}% | {driver:.1f} ms a unit |", flush=True)
 
 
 if __name__ == "__main__":

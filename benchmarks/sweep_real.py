@@ -2,7 +2,7 @@
 
 Five algorithms on two tasks, on average 4.2 lanes of 1,000 steps each: from the description to the table and
 the page, in processes on this machine or on a Dask cluster of as many workers on it. Memory is the peak of
-this process alone, of the sweep and of the report each; so is processor time.
+this process alone, separately for the sweep and the report; so is processor time.
 """
 
 import argparse
@@ -26,7 +26,7 @@ ALGORITHMS = ["td-lambda", "double-chain", "lstd", "differential-td", "single-ch
 
 
 def of_units(count: int) -> gb.Study:
-    """Return a study of as many units, or the nearest number below."""
+    """Return a study of this many units, or the nearest possible number below."""
     return gb.Study(
         tasks=TASKS,
         algorithms=ALGORITHMS,
@@ -38,9 +38,9 @@ def of_units(count: int) -> gb.Study:
 
 
 def measured(name: str, work: Callable[[], Any]) -> Any:
-    """Do some work, print what it took of this process, and return what it returns."""
+    """Do some work, print the time and memory that it took in this process, and return its result."""
     with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        Path("/proc/self/clear_refs").write_text("5")  # the peak restarts
     began, busy = time.perf_counter(), time.process_time()
     found = work()
     taken, busy = time.perf_counter() - began, time.process_time() - busy

@@ -8,7 +8,7 @@ from tests.experiments.trivial import Trivial
 
 @dataclass(frozen=True)
 class Busy(Trivial):
-    """Takes the given seconds of a processor."""
+    """Takes the given seconds of processor time."""
 
     def compute(self) -> dict[str, dict[str, list[float]]]:
         began, end = time.perf_counter(), time.thread_time() + self.takes

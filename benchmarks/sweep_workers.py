@@ -1,6 +1,6 @@
 """How many workers one driver can feed: python -m benchmarks.sweep_workers [--workers 100 300 1000].
 
-The scheduler, the driver and what they say to each other are real. Workers are Dask's, with 25 threads each
+The scheduler, the driver and their messages are real. Workers are Dask's, with 25 threads each
 and ten in a process, and only sleep: each unit takes two seconds, and its answer has the size of a real one.
 What counts is the processor time that the driver and the scheduler need for each unit, which hardly depends
 on what else this machine does, and whether all threads have something to do.
@@ -88,7 +88,7 @@ def run(engine: engines.Engine, folder: Path, count: int, rounds: int, scheduler
     taken = time.monotonic() - began
     driver, other = (spent(os.getpid()) - before[0]), (spent(scheduler) - before[1])
     print(
-        f"| {count:,} | {len(units):,} | {taken:.0f} s | {100 * rounds * SECONDS / taken:.0f} % | "
+        f"| {count:,} | {len(units):,} | {taken:.0f} s | {100 * rounds * SECONDS / taken:.0f}% | "
         f"{1000 * driver / len(units):.1f} ms | {1000 * other / len(units):.1f} ms | "
         f"{driver / taken:.2f} | {other / taken:.2f} | {batches:,} |",
         flush=True,

@@ -3,9 +3,10 @@
     python -m benchmarks.threads --grid 4e6 --random 0 --threads 1 2 7 16
     python -m benchmarks.threads --grid 0 --random 1e7 --threads 1 16 --limit 340
 
-Parts may contain each other, and those of a method that waits for its turn contain that time. A solve is left
-out if, judged by those before, it would end after the limit: the largest number of threads goes first, then
-one, then the others. On a 2-core machine ``--grid 2e5 --random 3e5 --threads 1 2 7`` takes about a minute.
+Parts may contain each other, and times of a method that waits for its turn contain the wait. A solve is
+left out if, judging by those before it, it would end after the limit: the largest number of threads goes
+first, then one, then the others.
+On a 2-core machine ``--grid 2e5 --random 3e5 --threads 1 2 7`` takes about a minute.
 """
 
 import argparse
@@ -98,7 +99,7 @@ def measure(mrp: gb.MarkovRewardProcess, threads: int, method: str) -> tuple[flo
 
 
 def main() -> None:
-    """Measure the chains that are asked for."""
+    """Measure the requested chains."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--grid", type=float, default=2e5, help="states of the 2-D grid, 0 for none")
     parser.add_argument("--random", type=float, default=3e5, help="states of the random graph, 0 for none")
@@ -117,7 +118,7 @@ def main() -> None:
     for name, (size, make) in makers.items():
         if not size:
             continue
-        # Compiles all that is needed: only from about a million states on threads share single fronts.
+        # Compiles everything needed: threads share single fronts only from about a million states on.
         gb.solve(make(min(int(size), 1_000_000)), method=options.method, threads=most)
         mrp = make(int(size))
         print(f"\n{name}, {mrp.num_states:,} states, {mrp.csr.nnz:,} transitions", flush=True)
@@ -125,7 +126,7 @@ def main() -> None:
         seconds: dict[int, float] = {}
         bits = set()
         for count in order:
-            # Half of what threads could gain at best is taken to be gained.
+            # Assume that threads gain half of what they could gain at best.
             guess = max((0.5 * spent * used / count for used, spent in seconds.items()), default=0.0)
             if time.perf_counter() - begin + guess > options.limit:
                 print(f"{count:>3} threads: left out, no time", flush=True)

@@ -3,17 +3,20 @@
     python -m benchmarks.threads_runs --threads 1 2 4 8 16
     python -m benchmarks.threads_runs --threads 1 2 --works run --steps 150000 --rounds 5
 
-Ours is one call with so many threads (`reproduce`: workers; `evaluate_log`: one thread for each log that is
-evaluated at the same time). Beside it as many processes, each with one thread, share the same work and start
-at the same time. Both take turns, after a first turn that does not count, and of each the least wall time
-counts. The column `of processes` is what ours reaches of their speed; it should be at least 0.9. On a
-machine that does other things meanwhile, only that column means something.
+Ours is one call with this many threads (`reproduce`: workers; `evaluate_log`: one thread for each log that is
+evaluated at the same time). In comparison, as many processes with one thread each share the same work and
+start at the same time. Both take turns, after a first turn that does not count, and the least wall time of
+each counts. The column `of processes` is our speed divided by theirs; it should be at least 0.9. On a
+busy machine, only that column means something.
+
+The processes wait for work with all kernels loaded, as threads have them. The workers of `reproduce` are
+started for each study, and so are the processes beside it: starting is part of both times.
 
     python -m benchmarks.threads_runs --works lock
 
-needs no cores: the processor time of a run, and of the same run when its kernels and generators of random
-numbers do nothing. What is left is done under Python's lock, by one thread at a time, so that the first over
-the second is a limit to how many threads can be of use.
+needs no cores: the processor time of a run, and of the same run when its kernels do nothing. What is left is
+done under Python's lock, by one thread at a time, so that the first over the second is a limit to how many
+threads can be of use.
 """
 
 import argparse
@@ -41,7 +44,7 @@ from gainbias.engine.paths import Sampler
 from gainbias.experiments.reproduce import Instance
 
 PARTS = 64
-"""Seeds of a run, logs, and instances of each task."""
+"""Seeds of a run, and instances of each task."""
 
 CASES = {
     "run, 64 seeds x 8 lanes, d=20": (100, 20, 8),
@@ -51,17 +54,19 @@ CASES = {
 }
 """States, features and lanes of a seed."""
 
-LOG_ROWS, LOGS = 20_000, 4
+LOG_ROWS, LOGS = 20_000, 16
 SHORTEN, STUDY_TASKS = 20, ("random-walk-50", "frozen-lake")
 
 
 @dataclass(frozen=True)
 class Contest:
-    """Work of `PARTS` parts: what we do with so many threads, and what a process does with its share."""
+    """Work in parts: what we do with this many threads, and what a process does with its share."""
 
     name: str
     ours: Callable[[int], Any]
     share: Callable[[range], Any]
+    parts: int = PARTS
+    starts_processes: bool = False
 
 
 @cache
@@ -93,15 +98,14 @@ def log_contest() -> Contest:
     """Logs of arrays, each evaluated in one call; a part is a log."""
 
     def evaluate(number: int) -> float:
-        return float(gb.evaluate_log(log_of(number % LOGS)).gain)
+        return float(gb.evaluate_log(log_of(number)).gain)
 
     def ours(threads: int) -> list[float]:
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(evaluate, range(PARTS)))
+            return list(pool.map(evaluate, range(LOGS)))
 
-    return Contest(
-        f"evaluate_log, 64 logs of {LOG_ROWS:,} rows", ours, lambda logs: list(map(evaluate, logs))
-    )
+    name = f"evaluate_log, {LOGS} logs of {LOG_ROWS:,} rows"
+    return Contest(name, ours, lambda logs: list(map(evaluate, logs)), LOGS)
 
 
 def study_contest() -> Contest:
@@ -123,7 +127,8 @@ def study_contest() -> Contest:
             for task in STUDY_TASKS:
                 Instance("fair", task, number, SHORTEN).compute()
 
-    return Contest(f"reproduce, 64 instances of {len(STUDY_TASKS)} tasks", ours, share)
+    name = f"reproduce, {PARTS} instances of {len(STUDY_TASKS)} tasks"
+    return Contest(name, ours, share, starts_processes=True)
 
 
 def contests(steps: int, works: list[str]) -> Iterator[Contest]:
@@ -137,7 +142,7 @@ def contests(steps: int, works: list[str]) -> Iterator[Contest]:
 
 
 def serve(connection: Connection, steps: int, works: list[str]) -> None:
-    """Do shares of work, in a process of its own, until there is no more."""
+    """Do shares of work, in its own process, until none is left."""
     shares = {contest.name: contest.share for contest in contests(steps, works)}
     while (asked := connection.recv()) is not None:
         name, part = asked
@@ -146,19 +151,20 @@ def serve(connection: Connection, steps: int, works: list[str]) -> None:
 
 
 class Processes:
-    """Independent processes that share work."""
+    """Independent processes that share work; they start when there is some."""
 
     def __init__(self, count: int, steps: int, works: list[str]) -> None:
         spawn = multiprocessing.get_context("spawn")
         pipes = [spawn.Pipe() for _ in range(count)]
         self._own = [own for own, _ in pipes]
         self._processes = [spawn.Process(target=serve, args=(end, steps, works)) for _, end in pipes]
-        for process in self._processes:
-            process.start()
 
     def work(self, contest: Contest) -> None:
         """Let each do its share."""
-        ends = [PARTS * k // len(self._own) for k in range(len(self._own) + 1)]
+        for process in self._processes:
+            if process.pid is None:
+                process.start()
+        ends = [contest.parts * k // len(self._own) for k in range(len(self._own) + 1)]
         for own, begin, end in zip(self._own, ends[:-1], ends[1:], strict=True):
             own.send((contest.name, range(begin, end)))
         for own in self._own:
@@ -167,8 +173,16 @@ class Processes:
     def close(self) -> None:
         """End them."""
         for own, process in zip(self._own, self._processes, strict=True):
-            own.send(None)
-            process.join()
+            if process.pid is not None:
+                own.send(None)
+                process.join()
+
+
+def start_and_work(contest: Contest, count: int, steps: int, works: list[str]) -> None:
+    """Let processes do their shares that are started for it."""
+    processes = Processes(count, steps, works)
+    processes.work(contest)
+    processes.close()
 
 
 def seconds_of(work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
@@ -178,27 +192,15 @@ def seconds_of(work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
     return time.perf_counter() - begin, answer
 
 
-class Silent:
-    """A generator of random numbers that draws none for whole arrays."""
-
-    def __init__(self, generator: np.random.Generator) -> None:
-        self.bit_generator, self._random = generator.bit_generator, generator.random
-
-    def random(self, out: np.ndarray | None = None) -> Any:
-        """Return one number, or the array as it is."""
-        return self._random() if out is None else out
-
-
 @contextmanager
 def idle_kernels() -> Iterator[None]:
     """Let kernels be called as usual, on nothing."""
-    loop_of, walk, fill, made = loop.loop_of, paths.walk, schedules.fill_ratios, paths.generator_of
+    loop_of, walk, fill = loop.loop_of, paths.walk, schedules.fill_ratios
 
-    def idle_loop_of(step: Callable[..., None]) -> Callable[..., None]:
-        def advance(state: Any, params: Any, rows: Any, moves: Any, sizes: Any, notes: Any) -> None:
-            notes.kept[:] = 0.0  # what is not finite would be looked into
+    def idle_loop_of(step: Callable[..., None]) -> Callable[..., bool]:
+        def advance(state: Any, params: Any, rows: Any, moves: Any, sizes: Any, notes: Any) -> bool:
             none = type(moves)(*(array[:0] for array in moves))
-            loop_of(step)(state, params, rows, none, sizes, loop.NO_NOTES)
+            return loop_of(step)(state, params, rows, none, sizes, loop.NO_NOTES)
 
         return advance
 
@@ -210,7 +212,6 @@ def idle_kernels() -> Iterator[None]:
             (loop, "loop_of", idle_loop_of),
             (paths, "walk", idle_walk),
             (schedules, "fill_ratios", lambda ratios, first, sizes: fill(ratios, first, sizes[:0])),
-            (paths, "generator_of", lambda words: Silent(made(words))),
         ):
             stack.enter_context(patch.object(module, name, idle))
         yield
@@ -236,7 +237,7 @@ def measure_lock(steps: int, rounds: int) -> None:
 
 
 def main() -> None:
-    """Measure what is asked for, and print a table."""
+    """Measure what was requested, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--works", nargs="+", default=["run", "evaluate_log", "reproduce"])
@@ -247,6 +248,8 @@ def main() -> None:
     if "lock" in options.works:
         measure_lock(options.steps, options.rounds)
         return
+    for contest in contests(options.steps, options.works):
+        contest.share(range(1))  # compiles what all processes would compile at the same time
     all_processes = {count: Processes(count, options.steps, options.works) for count in options.threads}
     print("| work | threads | ours | processes | of processes | over one thread |")
     print("|---|---:|---:|---:|---:|---:|")
@@ -255,7 +258,10 @@ def main() -> None:
         for turn in range(options.rounds + 1):
             for count, processes in all_processes.items():
                 ours, answer = seconds_of(contest.ours, count)
-                theirs, _ = seconds_of(processes.work, contest)
+                if contest.starts_processes:
+                    theirs, _ = seconds_of(start_and_work, contest, count, options.steps, options.works)
+                else:
+                    theirs, _ = seconds_of(processes.work, contest)
                 answers.add(hashlib.sha256(np.asarray(answer, float).tobytes()).hexdigest())
                 if turn > 0:
                     before = best.get(count, (np.inf, np.inf))
@@ -263,7 +269,7 @@ def main() -> None:
         for count, (ours, theirs) in best.items():
             gain = f"{best[1][0] / ours:.2f}" if 1 in best else ""
             print(
-                f"| {contest.name} | {count} | {ours:.2f} s | {theirs:.2f} s | {theirs / ours:.2f} | {gain} |"
+                f"| {contest.name} | {count} | {ours:.3g} s | {theirs:.3g} s | {theirs / ours:.2f} | {gain} |"
             )
         print(f"| | | {'the same bits' if len(answers) == 1 else 'DIFFERENT BITS'} | | | |", flush=True)
     for processes in all_processes.values():

@@ -3,9 +3,9 @@
     python -m benchmarks.versions measure now.json
     python -m benchmarks.versions compare before.json now.json
 
-To measure another version, let PYTHONPATH lead to its sources, as in ``PYTHONPATH=/old/src``. A call that it
+To measure another version, point PYTHONPATH to its sources, as in ``PYTHONPATH=/old/src``. A call that it
 does not have is left out. Times are processor times, each the best of several rounds, with compiled kernels.
-They are divided by the time of a plain loop measured beside them, so files from other machines can be
+They are divided by the time of a plain loop measured next to them, so files from other machines can be
 compared roughly, and files from one machine better: on a busy one, two files of the same version differed by
 up to 1.25 times. `compare` ends with 1 if a call takes more than `MOST_RATIO` times as long as before.
 """
@@ -39,7 +39,7 @@ MOST_RATIO = 1.5
 
 
 def _calls() -> dict[str, Callable[[], Any]]:
-    """Return what is measured, by a name that stays the same in all versions."""
+    """Return what is measured, by names that stay the same in all versions."""
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=100_000).cumsum() * 0.01 + rng.normal(size=100_000)
     dense = gb.MarkovRewardProcess(rng.dirichlet(np.ones(300), 300), rng.random(300))
@@ -82,7 +82,7 @@ def seconds_of(call: Callable[[], Any]) -> float:
 
 
 def measure() -> dict[str, Any]:
-    """Return times of all calls, in seconds and in times of a plain loop, and where they were measured."""
+    """Return times of calls, in seconds and in multiples of a plain loop, and where they were measured."""
     measured = {}
     for name, call in _calls().items():
         try:

@@ -1,4 +1,4 @@
-"""How far exact answers are off: every number of a solution against the truth, on hundreds of chains.
+"""How accurate exact answers are: every number of a solution against the truth, on hundreds of chains.
 
     python -m benchmarks.zoo                # all of it, about two minutes
     python -m benchmarks.zoo --half open    # without the chains that were held out
@@ -68,7 +68,7 @@ class Row:
                 self.ratios.append(bound[seen] / error[seen])
 
     def join(self, other: "Row") -> None:
-        """Count what another line counts too."""
+        """Add what another line has counted."""
         self.chains += other.chains
         self.numbers += other.numbers
         self.refused += other.refused
@@ -78,7 +78,7 @@ class Row:
 
     @property
     def median(self) -> float:
-        """Median of bound over error, where the error is more than rounding; 1 if it never is."""
+        """Median of bound over error, for errors that exceed rounding; 1 if none does."""
         ratios = np.concatenate([*self.ratios, np.empty(0)])
         return float(np.median(ratios)) if len(ratios) else 1.0
 

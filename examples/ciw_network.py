@@ -62,7 +62,7 @@ def evaluate(records, hours):
 
 
 def exact():
-    """Return the mean number of patients, and mean and 95 % quantile of the waiting time at each node."""
+    """Return the mean number of patients, and mean and 95% quantile of the waiting time at each node."""
     first = ARRIVALS / (1.0 - TO_DOCTORS * BACK)
     there, waits = 0.0, []
     for rate, servers, service in zip((first, TO_DOCTORS * first), SERVERS, SERVICES, strict=True):
@@ -84,7 +84,7 @@ def answers(records, hours):
         tail_found = wait.quantiles[0.95]
         found.append((f"{name}: mean wait in minutes", *in_minutes(wait.mean, wait.interval, mean)))
         found.append(
-            (f"{name}: 95 % wait no longer", *in_minutes(tail_found.value, tail_found.interval, tail))
+            (f"{name}: 95% wait no longer", *in_minutes(tail_found.value, tail_found.interval, tail))
         )
     return found
 

@@ -1,5 +1,7 @@
 """The verbs `evaluate` and `compare`: their answers, their examples and their exit codes."""
 
+import bz2
+import gzip
 import io
 import json
 import re
@@ -14,16 +16,21 @@ import pytest
 import gainbias as gb
 from gainbias import cli
 from gainbias.cli import options
+from gainbias.cli.words import verbs_of
 
 GROUPS = (
     "a column of numbers",
-    "an environment, and how values are learned",
     "a log, by its columns",
     "times of a log or a column",
-    "another policy than the one that made the log",
+    "another policy than that of the log",
+    "an environment",
+    "how values are learned",
     "files to write",
 )
 """Groups of options that the help of `evaluate` shows, in this order."""
+
+FOR_ALL = {"help", "json", "quiet", "source", "confidence", "save", "plot", "page", "overwrite"}
+"""Arguments of `evaluate` and `compare` that are for every kind of source."""
 
 
 @pytest.fixture
@@ -85,7 +92,7 @@ class TestEvaluate:
         sure = answer_of(capsys, "evaluate", f"{folder}:Lake", *words, "--set", "is_slippery=false")
         assert sure["gain"] == 0.0
         assert cli.main(["evaluate", f"{folder}:made", *words, "--set", "x=1"]) == cli.WRONG_INPUT
-        assert "is made already: leave out --set" in capsys.readouterr().err
+        assert "is no class or function: leave out --set" in capsys.readouterr().err
 
     def test_a_log_in_csv(self, folder, capsys):
         named = ["--state", "position", "--reward", "earned"]
@@ -120,7 +127,8 @@ class TestEvaluate:
     def test_columns_are_for_logs_only(self, capsys):
         words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--state", "x"]
         assert cli.main(words) == cli.WRONG_INPUT
-        assert "FrozenLake-v1 is not a log: leave out --state" in capsys.readouterr().err
+        said = "--state is for a log, and FrozenLake-v1 is an environment: leave out --state"
+        assert said in capsys.readouterr().err
 
     def test_looking_more_than_once(self, folder, capsys):
         words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "40000"]
@@ -128,7 +136,8 @@ class TestEvaluate:
         estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=40_000, anytime=True)
         assert answer["gain_interval"] == estimate.to_dict()["gain_interval"]
         assert cli.main(["evaluate", "log.csv", "--anytime"]) == cli.WRONG_INPUT
-        assert "a log does not grow while it is read: leave out --anytime" in capsys.readouterr().err
+        said = "--anytime is for an environment, and log.csv is a log: leave out --anytime"
+        assert said in capsys.readouterr().err
 
     def test_an_environment_that_cannot_be_made(self, capsys):
         words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--set", "colour=1"]
@@ -276,7 +285,7 @@ class TestEvaluate:
             (["none.parquet"], "there is no file none.parquet"),
             (["none.csv"], "there is no file none.csv"),
             (["empty.csv"], "empty.csv is empty"),
-            (["log.csv", "--policy", "random"], "say which column has the actions, --action ..."),
+            (["log.csv", "--policy", "random"], "say which column has them, --action ..."),
             (["log.csv", "--action", "x"], "--action is for another policy than the one that made the log"),
             (["log.csv", "--action", "x"], "say which, --policy ..., or leave out --action"),
             (["log.csv", "--ratio-features", "polynomial,2"], "or leave out --ratio-features"),
@@ -284,11 +293,19 @@ class TestEvaluate:
                 ["log.csv", "--action", "x", "--policy", "random", "--state", "y", "--reward", "earned"],
                 "for continuous actions pass --features MODULE:NAME, which names gb.ActionFeatures(",
             ),
-            (["FrozenLake-v1", "--policy", "random", "--action", "a"], "is not a log: leave out --action"),
+            (
+                ["FrozenLake-v1", "--policy", "random", "--action", "a"],
+                "FrozenLake-v1 is an environment: leave out --action",
+            ),
+            (["none"], "there is no file none, and an environment needs a policy"),
+            (["none.jsonl"], "there is no file none.jsonl"),
+            (["empty"], "there is no file empty: did you mean empty.csv?\n"),
+            (["lok.parquet"], "there is no file lok.parquet: did you mean log.parquet?\n"),
+            (["lok.csv", "--column", "x"], "there is no file lok.csv: did you mean log.csv?\n"),
             (["log.csv", "--column", "x", "--discount", "0.9"], "leave out --discount"),
             (["log.parquet"], "the log has no column of states (state, observation, obs)"),
             (["log.parquet"], "or, for the mean of a column of plain numbers, --column ..."),
-            (["log.parquet", "--policy", "random"], "say which column has the actions, --action ..."),
+            (["log.parquet", "--policy", "random"], "say which column has them, --action ..."),
         ],
     )
     def test_wrong_input(self, folder, capsys, words, message):
@@ -352,6 +369,9 @@ class TestSeries:
         words = ["evaluate", str(path), "--column", "ms"]
         assert cli.main(words) == cli.DONE
         assert "counts once; --time at gives a mean over time" in capsys.readouterr().err
+        path.write_text("at,ms,host\n" + "".join(f"{k},{k % 7},h{k % 2}\n" for k in range(1_000)))
+        assert cli.main([*words, "--group", "host"]) == cli.DONE
+        assert "counts once; --time at gives a mean over time" in capsys.readouterr().err
         [note] = [x for x in answer_of(capsys, *words)["diagnostics"]["notes"] if "looks like times" in x]
         assert "time='at' gives" in note  # JSON is for programs, and has the words of Python
 
@@ -362,12 +382,114 @@ class TestSeries:
         assert "evaluate takes one, gainbias compare two" in capsys.readouterr().err
 
     def test_options_are_in_groups(self, capsys):
-        with pytest.raises(SystemExit):
-            cli.main(["evaluate", "--help"])
+        assert cli.main(["help", "evaluate", "--all"]) == cli.DONE
         shown = capsys.readouterr().out
         places = [shown.index(f"\n{name}:\n") for name in GROUPS]
         assert places == sorted(places)
-        assert places[0] < shown.index("  --column") < places[1] < shown.index("  --chains") < places[2]
+        assert places[0] < shown.index("  --column") < places[1]
+        assert places[4] < shown.index("  --chains") < places[5]
+
+    @pytest.mark.parametrize(
+        ("words", "option"),
+        [
+            (["log.csv", "--column", "x"], ["--steps", "500"]),
+            (["log.csv", "--column", "x"], ["--seed", "1"]),
+            (["log.csv", "--column", "x"], ["--set", "a=1"]),
+            (["log.csv", "--column", "x"], ["--algorithm", "lstd"]),
+            (["log.csv", "--column", "x"], ["--gaps", "break"]),
+            (["log.csv", "--column", "x"], ["--time-limit", "9"]),
+            (["log.csv", "--column", "x"], ["--reward-rate", "y"]),
+            (["latencies.csv"], ["--anytime"]),
+            (["log.csv", "--state", "position", "--reward", "earned"], ["--steps", "500"]),
+            (["log.csv", "--state", "position", "--reward", "earned"], ["--chains", "2"]),
+            (["log.csv", "--state", "position", "--reward", "earned"], ["--target-half-width", "0.1"]),
+            (["log.csv", "--state", "position", "--reward", "earned"], ["--skip", "5"]),
+            (["FrozenLake-v1", "--policy", "random"], ["--gaps", "break"]),
+            (["FrozenLake-v1", "--policy", "random"], ["--skip", "5"]),
+            (["FrozenLake-v1", "--policy", "random"], ["--end", "5"]),
+        ],
+    )
+    def test_no_option_is_passed_over_in_silence(self, folder, capsys, words, option):
+        assert cli.main(["evaluate", *words, *option]) == cli.WRONG_INPUT
+        assert re.search(rf"{option[0]} is for .*: leave out {option[0]}", capsys.readouterr().err)
+
+    @pytest.mark.parametrize("verb", ["evaluate", "compare"])
+    def test_every_option_is_known_by_what_it_is_for(self, verb):
+        known = {action.dest for action in verbs_of(cli.parser())[verb]._actions}
+        meant = {name for names in options.MEANT_FOR.values() for name in names}
+        assert known - meant <= FOR_ALL
+        assert verb == "compare" or meant | FOR_ALL == known
+
+    def test_the_help_fits_a_screen_and_names_the_rest(self, capsys, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "80")
+        with pytest.raises(SystemExit):
+            cli.main(["evaluate", "--help"])
+        short = capsys.readouterr().out
+        assert len(short.splitlines()) <= 48
+        for words in ("latencies.csv --column", "--time at", "--state position", "--policy random"):
+            assert words in short.partition("examples:")[2]
+        assert cli.main(["help", "evaluate", "--all"]) == cli.DONE
+        whole = capsys.readouterr().out
+        flags = [set(re.findall(r"^  (?:-h, )?(--[\w-]+)", text, re.MULTILINE)) for text in (short, whole)]
+        assert flags[0] < flags[1]
+        known = {flag for one in verbs_of(cli.parser())["evaluate"]._actions for flag in one.option_strings}
+        assert known - flags[1] == {"-h", "--max-steps"}
+        assert f"There are {len(flags[1] - flags[0])} more options: gainbias help evaluate --all" in short
+
+    @pytest.mark.parametrize("name", ["--steps", "--max-steps"])
+    def test_steps_are_the_most_on_the_way_to_a_width(self, name, capsys):
+        words = [
+            "evaluate",
+            "FrozenLake-v1",
+            "--policy",
+            "random",
+            "--target-half-width",
+            "1e-5",
+            name,
+            "5000",
+        ]
+        assert answer_of(capsys, *words, code=cli.FAILED)["diagnostics"]["num_transitions"] == 5_000
+
+    @pytest.mark.parametrize("ending", [".csv", ".txt", ".csv.gz", ".txt.bz2"])
+    @pytest.mark.parametrize("head", ["ms\n", ""])
+    def test_a_single_column_needs_no_name(self, folder, capsys, ending, head):
+        path = Path(f"numbers{ending}")
+        opened = {".csv": open, ".txt": open, ".csv.gz": gzip.open, ".txt.bz2": bz2.open}[ending]
+        with opened(path, "wt") as file:
+            file.write(head + "5.5\n7\n6\n5\n" * 500)
+        answer = answer_of(capsys, "evaluate", str(path))
+        assert (answer["mean"], answer["diagnostics"]["num_numbers"]) == (5.875, 2_000)
+        assert answer_of(capsys, "evaluate", str(path), "--column", "ms" if head else "number") == answer
+        assert gb.evaluate_series(path).mean == 5.875
+
+    def test_a_first_line_that_may_be_a_name_or_a_number(self, folder, capsys):
+        """pandas calls a column without a name 0; on standard input there is nothing but numbers."""
+        Path("zero.csv").write_text("0\n" + "5.5\n7\n6\n5\n" * 500)
+        assert cli.main(["evaluate", "zero.csv"]) == cli.WRONG_INPUT
+        assert "if it is the name of the column, say --column 0" in capsys.readouterr().err
+        assert answer_of(capsys, "evaluate", "zero.csv", "--column", "0")["mean"] == 5.875
+
+    def test_a_single_column_of_rewards_stays_a_log(self, folder, capsys):
+        Path("paid.csv").write_text("reward\n" + "5\n7\n6\n5\n" * 500)
+        assert answer_of(capsys, "evaluate", "paid.csv")["gain"] == 5.75
+        assert answer_of(capsys, "evaluate", "latencies.csv", "--reward", "ms")["per"] == "step"
+
+    def test_tabs_may_separate_columns(self, folder, capsys):
+        Path("table.tsv").write_text("at\tms\n" + "".join(f"{k}\t{k % 7}\n" for k in range(700)))
+        assert answer_of(capsys, "evaluate", "table.tsv", "--column", "ms")["mean"] == 3.0
+
+    def test_events_without_states_show_what_means_something(self, folder, capsys):
+        words = ["evaluate", "events.csv", "--time", "at"]
+        assert cli.main([*words, "--reward-rate", "queue"]) == cli.DONE
+        shown = capsys.readouterr()
+        assert not re.search("^(features|method|split R-hat)", shown.out, re.MULTILINE)
+        assert "at once" not in shown.err
+        assert "all rewards are rates, so the gain is the mean of column queue over time" in shown.err
+        assert cli.main([*words, "--reward", "queue"]) == cli.DONE
+        said = "column queue is earned at once, when a row begins; if it holds until the next one"
+        assert re.search(f"^note: {said}.*--reward-rate queue gives", capsys.readouterr().err, re.MULTILINE)
+        shown = repr(gb.evaluate_log("events.csv", time="at", reward_rate="queue"))
+        assert [line.split()[0] for line in shown.splitlines()[:3]] == ["gain", "verdict", "data"]
 
     def test_how_long_a_column_must_be(self, folder, capsys):
         words = ["evaluate", "log.csv", "--column", "x", "--quantile", "0.9", "--target-half-width", "0.005"]
@@ -413,9 +535,13 @@ class TestSeries:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["log.csv", "--quantile", "0.5"], "--quantile is for a column of numbers: say which"),
+            (
+                ["log.csv", "--quantile", "0.5"],
+                "--quantile is for a column of numbers, and log.csv is a log: leave out --quantile, or say "
+                "which column, --column ...",
+            ),
             (["log.csv", "--ratio-to", "x"], "--ratio-to is for a column"),
-            (["log.csv", "--column", "x", "--quantile", "99"], "say 0.99 for 99 %"),
+            (["log.csv", "--column", "x", "--quantile", "99"], "say 0.99 for 99%"),
             (["log.csv", "--column", "x", "--state", "y"], "leave out --state"),
             (["log.csv", "--column", "x", "--policy", "random"], "leave out --policy"),
             (["log.csv", "--column", "x", "--group", "y", "--plot", "a.png"], "--plot is for one series"),
@@ -519,10 +645,11 @@ class TestCompare:
         [
             ((*ON_LOG, "--algorithm", "lstd"), "compared by the usual method: leave out --algorithm"),
             ((*ON_LOG, "--policy", "random"), "two policies are compared, found 3"),
-            ((*ON_LOG[:6], *ON_LOG[8:]), "say which column has the actions, --action ..."),
-            (("compare", "FrozenLake-v1", *ON_LOG[2:]), "FrozenLake-v1 is not a log: leave out --state"),
-            (("compare", "FrozenLake-v1", "--time", "t", *ON_LOG[8:]), "is not a log: leave out --time"),
-            (("compare", "FrozenLake-v1", "--action", "a", *ON_LOG[8:]), "is not a log: leave out --action"),
+            ((*ON_LOG[:6], *ON_LOG[8:]), "say which column has them, --action ..."),
+            (("compare", "FrozenLake-v1", *ON_LOG[2:]), "FrozenLake-v1 is an environment: leave out --state"),
+            (("compare", "FrozenLake-v1", "--time", "t", *ON_LOG[8:]), "an environment: leave out --time"),
+            (("compare", "FrozenLake-v1", "--action", "a", *ON_LOG[8:]), "environment: leave out --action"),
+            ((*ON_LOG, "--steps", "500"), "--steps is for an environment, and log.parquet is a log"),
         ],
     )
     def test_wrong_input_on_a_log(self, folder, capsys, words, message):

@@ -12,7 +12,8 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
-from gainbias.cli.options import help_on, verbs_of
+from gainbias.cli.options import help_on
+from gainbias.cli.words import verbs_of
 from gainbias.experiments.claims.registry import check_claims
 from gainbias.experiments.inspection import verify
 
@@ -151,6 +152,17 @@ class TestTheWhole:
         assert cli.main(["help"]) == cli.DONE
         assert capsys.readouterr().out == shown.err
 
+    @pytest.mark.parametrize("verb", cli.VERBS)
+    def test_every_line_of_a_help_fits_the_terminal(self, verb, monkeypatch):
+        """But for examples, which are to be copied, and for words that are longer than the room."""
+        monkeypatch.setenv("COLUMNS", "80")
+        for line in help_on(verb, has_all=True).splitlines():
+            assert len(line) <= 80 or "gainbias" in line or "python" in line or "--" in line
+
+    def test_a_sweep_without_a_study_says_what_is_missing(self, capsys):
+        assert cli.main(["sweep"]) == cli.WRONG_INPUT
+        assert "say which study, as in gainbias sweep study.toml" in capsys.readouterr().err
+
     @pytest.mark.parametrize("word", ["-V", "--version"])
     def test_version(self, word, capsys):
         with pytest.raises(SystemExit) as caught:
@@ -215,6 +227,20 @@ SAME = [
     (100_000, None),  # of evaluate, in whose docstring the number stands; see the test below
 ]
 """Defaults that mean the same in a shell and in Python."""
+
+
+class TestNarrowTerminals:
+    @pytest.mark.parametrize("width", [60, 80])
+    @pytest.mark.parametrize("words", [["list", "algorithms"], ["bound", "frozen-lake", "--all"]])
+    def test_no_word_is_cut(self, words, width, capsys, monkeypatch):
+        assert cli.main(words) == cli.DONE
+        plain = set(re.findall(r"[a-z]{4,}", capsys.readouterr().out))
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+        assert cli.main(words) == cli.DONE
+        shown = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+        assert "\u2026" not in shown
+        assert plain <= set(re.findall(r"[a-z]{4,}", shown))
 
 
 class TestDefaults:

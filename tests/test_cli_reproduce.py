@@ -44,7 +44,7 @@ class TestReproduce:
         assert "3: literal 3; 3 had been stored before" in shown
         assert re.search("time  +runs .* s, report .* s", shown)
         for change, message in (
-            ([], "already holds a study: go on with --resume"),
+            ([], "already holds a study: continue it with --resume"),
             (["--resume", "--set", "epsilon=0.3"], "cannot be resumed with settings = {'epsilon': 0.3}"),
         ):
             assert cli.main([*words, *change]) == cli.WRONG_INPUT
@@ -58,7 +58,7 @@ class TestReproduce:
             (["--instances", "0"], "instances must be an integer of at least 1, found 0"),
             (["--shorten", "-1"], "shorten must be an integer of at least 1 and at most 150000, found -1"),
             (["--workers", "0"], "workers must be an integer of at least 1, found 0"),
-            (["--overwrite", "--resume"], "overwrite starts afresh and resume goes on: choose one"),
+            (["--overwrite", "--resume"], "overwrite starts afresh and resume continues: choose one"),
             (["--set", "epsilon"], "settings are NAME=VALUE, found 'epsilon'"),
             (["--set", "epsilom=0.1"], "unknown setting 'epsilom': did you mean 'epsilon'?"),
             (["--set", "epsilon=1"], "epsilon must be at least 0 and below 1, found 1"),

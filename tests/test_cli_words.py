@@ -1,4 +1,4 @@
-"""The command line: what is chosen where nothing is said, and how it puts answers and errors in words."""
+"""The command line: its defaults, and how it words answers and errors."""
 
 import json
 import re
@@ -150,8 +150,13 @@ class TestErrors:
             (["slove"], "there is no verb slove: did you mean 'solve'?"),
             (["help", "x", "y"], "unexpected words: y\n"),
             (["compare", "x", "--policy", "a", "b"], "unexpected words: b: name --policy before each\n"),
+            (
+                ["compare", "a.csv", "b.csv", "--column", "x", "--time", "at"],
+                "compare is for two policies, in",
+            ),
+            (["compare", "x", "--group", "g"], "gainbias evaluate FILE --column NAME --group WHICH\n"),
             (["run", "machine.npz", "--sets"], "usage: gainbias run [options] TASK\n"),
-            (["compare", "x", "y"], "usage: gainbias compare [options] --policy POLICY ENV|LOG\n"),
+            (["compare", "x", "y"], "usage: gainbias compare [options] --policy POLICY LOG|ENV\n"),
             (["claims", "--sets"], "usage: gainbias claims [options] [CLAIM ...]\n"),
             (["list"], "the following arguments are required: algorithms|tasks"),
         ],

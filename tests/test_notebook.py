@@ -3,6 +3,7 @@
 import dataclasses
 import html.parser
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -186,3 +187,13 @@ class TestTables:
         both = gb.GroupedSeries({"a": one, "b": one}).to_frame()
         assert both.loc[("b", "p50"), "value"] == one.quantiles[0.5].value
         assert set(both["verdict"]) == {"steady"}
+
+
+def test_numbers_of_a_table_stand_at_the_right():
+    html = Card("x", {}, [{"state": "idle", "bias": 1.5}, {"state": "busy", "bias": -10.25}]).html()
+    styles = {text: style for style, text in re.findall(r'<t[hd][^>]*style="([^"]*)">([^<]*)<', html)}
+    assert [text for text, style in styles.items() if "right" in style.split(";")[0]] == [
+        "bias",
+        "1.5",
+        "-10.25",
+    ]

@@ -1,13 +1,13 @@
-"""Compare what the package answers now with what it answered before its rooms were rebuilt.
+"""Compare what the package answers now with what it answered before.
 
 ``tests/golden.json`` holds the answers to 140 calls: exact solutions, runs, bounds, evaluations, a small
 sweep, a shortened reproduction, JSON outputs, helps and error messages::
 
     python -m tools.golden check            # compare; on the machine that wrote the file, bit for bit
     python -m tools.golden check --digits 9 # compare numbers to nine digits, as between machines
-    python -m tools.golden write            # write the file anew; say in the commit what changed and why
+    python -m tools.golden write            # rewrite the file; say in the commit what changed and why
 
-A change that alters an answer on purpose writes the file anew, and the difference shows in the commit.
+If a change alters an answer on purpose, rewrite the file; the commit then shows the difference.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import gainbias as gb
 from gainbias.cli.verbs import main as command_line
 
 FILE = Path(__file__).parents[1] / "tests" / "golden.json"
-SHOWN = 12  # entries of an array that are kept, beside its shape and its sum
+SHOWN = 12  # entries of an array that are kept, besides its shape and its sum
 CHANGING = (
     "seconds",
     "version",
@@ -132,7 +132,7 @@ def grid(n: int = 40) -> gb.MarkovRewardProcess:
 
 
 def blocks(coupling: float = 1e-9) -> gb.MarkovRewardProcess:
-    """Return a chain of two blocks that hardly meet."""
+    """Return a chain of two weakly connected blocks."""
     rng = np.random.default_rng(1)
     chain = np.zeros((40, 40))
     chain[:20, :20], chain[20:, 20:] = rng.random((20, 20)), rng.random((20, 20))
@@ -149,7 +149,7 @@ def seen() -> gb.Problem:
 
 
 def solution(mrp: gb.MarkovRewardProcess, **settings: Any) -> Any:
-    """Return what a solution says."""
+    """Return the contents of a solution."""
     found = gb.solve(mrp, **settings)
     if isinstance(found, gb.MultichainSolution):
         return plain({"gain": found.gain, "bias": found.bias, "method": found.method})
@@ -223,7 +223,7 @@ def task_calls() -> dict[str, Call]:
 
 
 def trace(name: str, problem: Any, **settings: Any) -> Any:
-    """Return what a run says."""
+    """Return the contents of a run."""
     found = gb.run(name, problem, 600, gb.Harmonic(2, 20), seeds=range(2), checkpoints=4, **settings)
     return plain(
         [found.steps, found.transitions, found.weights, found.gain, [str(x) for x in found.outcomes]]
@@ -231,7 +231,7 @@ def trace(name: str, problem: Any, **settings: Any) -> Any:
 
 
 def run_calls() -> dict[str, Call]:
-    """Return runs of all algorithms, on features where they can and on tables."""
+    """Return runs of all algorithms, on features where they allow them and on tables."""
     problem = seen()
     table = gb.Problem(problem.mrp, gb.Tabular())
     sparse = gb.Problem(problem.mrp, sp.csr_array(np.eye(12)[:, :7]))
@@ -311,7 +311,7 @@ def events(rows: int = 6_000) -> dict[str, Any]:
 
 
 def estimate(found: Any) -> Any:
-    """Return what an estimate says."""
+    """Return the contents of an estimate."""
     return plain(found.to_dict())
 
 

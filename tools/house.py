@@ -7,7 +7,7 @@ Run it from the root of a checkout::
 
 It reads the sources in ``src`` as text; for the last rows it makes five calls and notes which modules they
 enter. A *return* is a step from one module into another that the call has entered before, each pair of
-modules counted once: the times a reader who follows the call has to go back to a file.
+modules counted once: how often a reader who follows the call has to go back to a file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gainbias"
-SHORT = 3  # lines of a function that is hardly more than a name
+SHORT = 3  # lines of a function that is little more than a name
 
 
 def measure_sources(package: Path = PACKAGE) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Run it from the root of a checkout::
 
-    python -m tools.mutants                      # 300 mutants; goes on where an earlier run stopped
-    python -m tools.mutants --only model/solve   # only mutants of files whose path begins like this
+    python -m tools.mutants                      # 300 mutants; continues where an earlier run stopped
+    python -m tools.mutants --only model/solve   # only mutants of files whose path begins with this
     python -m tools.mutants --list               # what would be run
     python -m tools.mutants --show KEY           # the change, as a diff
     python -m tools.mutants --write              # also put the table into docs/benchmarks.md
@@ -14,8 +14,8 @@ that ``tools/mutant_tests.toml`` names for it. It is *killed* if one of them fai
 far longer than usual, and it *survives* if all pass: then no test needs that code to be right. Tests that
 fail without any change are left out, and the run says so.
 
-Results are kept in ``results/mutants``, line by line. One is used again while the mutated file is the same,
-and that of a survivor only while its tests are the same too.
+Results are kept in ``results/mutants``, line by line. A result is reused while the mutated file is unchanged,
+and that of a survivor only while its tests are unchanged too.
 
 Compiled kernels are mutated like other code; other tools for this leave out decorated functions. Mutants
 that no test can tell from the original are listed in ``tools/equivalent_mutants.toml``, each with an
@@ -101,7 +101,7 @@ class Laboratory:
         self._child: subprocess.Popen[str] | None = None
         self._is_stopped = False
         shutil.copytree(PACKAGE, self.folder / "gainbias", ignore=shutil.ignore_patterns("__pycache__"))
-        # Byte code that is checked by content: two mutants of one second and one length are never confused.
+        # Byte code is checked by content, so two mutants of the same second and length are never confused.
         checked = py_compile.PycInvalidationMode.CHECKED_HASH
         compileall.compile_dir(self.folder, quiet=2, invalidation_mode=checked)
 
@@ -143,7 +143,7 @@ class Laboratory:
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             output, code = child.communicate()[0], None
-        if self._is_stopped:  # whatever came out says nothing about the mutant
+        if self._is_stopped:  # the outcome says nothing about the mutant
             raise InterruptedError
         failing = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE)
         if code == WRONG_COPY or (not stop and code in (None, 4, 5)):  # the last two: nothing was run
@@ -170,7 +170,7 @@ class Run:
         RESULTS.mkdir(parents=True, exist_ok=True)
 
     def outcomes(self) -> dict[str, dict[str, Any]]:
-        """Try all mutants that have no result that still holds; return the results of all, by id."""
+        """Try all mutants without a valid result; return the results of all, by id."""
         known = self.known()
         todo = [mutant for mutant in self.mutants if mutant.id not in known]
         todo.sort(key=lambda mutant: mutant.key)  # mixed, so that a run that is stopped has tried all targets
@@ -189,7 +189,7 @@ class Run:
         return known
 
     def known(self) -> dict[str, dict[str, Any]]:
-        """Return results that hold: the file is the same, and tests too unless one of them failed anyway."""
+        """Return valid results: the file is the same, and tests too unless one of them failed anyway."""
         file, known = RESULTS / "results.jsonl", {}
         wanted = {mutant.id: mutant for mutant in self.mutants}
         for line in file.read_text().splitlines() if file.exists() else ():

@@ -1,9 +1,10 @@
 """What can be changed in a source to make it wrong: the places, the mutants of each, and how they are drawn.
 
-A *place* is a spot in the code that can be changed; a *mutant* is one such change. Changed are arithmetic,
+A *place* is a spot in the code that can be changed; a *mutant* is one such change. Mutants change arithmetic,
 comparisons, ``and``, ``or`` and ``not``, numbers, minima and maxima, absolute values, the sign of what is
-returned, indices, ``break`` and ``continue``; and statements that add to something or only call something are
-dropped. Left out are docstrings, annotations, messages of errors and warnings, and how objects are shown.
+returned, indices, ``break`` and ``continue``; they drop statements that add to something or only call
+something. They do not touch docstrings, annotations,
+messages of errors and warnings, or the display of objects.
 `tools.mutants` tries the mutants.
 """
 
@@ -40,8 +41,8 @@ TOLERANCE = 1e-5  # a number up to this size is a tolerance, and doubling it wou
 class Mutant:
     """One change of one file.
 
-    Its `id` is made of the path, the operator, the text of the line and the occurrence among equal ones, so
-    that it stays the same when the file changes elsewhere. Its `key` is short, for the command line.
+    Its `id` is made of the path, the operator, the text of the line and the occurrence among equal ones. So
+    it stays the same when the file changes elsewhere. Its `key` is short, for the command line.
     """
 
     path: str
@@ -61,7 +62,7 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """Eight letters that stand for the id."""
+        """Eight letters computed from the id."""
         return digest(self.id)[:8]
 
     def apply(self, source: str) -> str:
@@ -325,5 +326,5 @@ def draw(rooms: dict[str, list[Place]], sample: int, seed: int) -> list[Mutant]:
 
 
 def digest(text: str) -> str:
-    """Return a name for a text."""
+    """Return a short name for a text."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,10 +1,10 @@
 """List the labelled and numbered statements of the paper, from its LaTeX source.
 
-Run it from the root of a checkout, with the source of the paper at hand; it is needed once for each version::
+Run it from the root of a checkout, with the source of the paper; it is needed once for each version::
 
     python -m tools.paper_statements paper.tex docs/data/paper_statements.json
 
-What counts: theorems, lemmas, assumptions, tables and figures, with or without a label; paragraphs that begin
+It lists theorems, lemmas, assumptions, tables and figures, with or without a label; paragraphs that begin
 with a bold "Remark"; and labelled equations. An equation inside a theorem or a lemma belongs to it; one that
 stands inside a proof is a step of the proof, and is listed as such. Where there is no label, one is made of
 the kind and the line.
@@ -69,11 +69,11 @@ def statements_of(source: str) -> list[dict[str, Any]]:
 def _place(
     label: str, line: int, open_now: list[tuple[str, dict[str, Any] | None]], found: list[dict[str, Any]]
 ) -> None:
-    """Give a label to the statement that it stands in, or list it as an equation of its own."""
+    """Assign a label to the statement around it, or list it as a separate equation."""
     around = [(name, entry) for name, entry in open_now if entry is not None or name == "proof"]
     in_equation = any(name in EQUATIONS for name, _ in open_now)
     if around and around[-1][1] is not None:
-        if not in_equation:  # of two labels of a table the one at its caption counts
+        if not in_equation:  # if a table has two labels, the one at its caption counts
             around[-1][1]["label"] = label
     elif label.startswith("eq:") or (around and in_equation):
         found.append({"label": label, "kind": "step of a proof" if around else "equation", "line": line})

@@ -1,4 +1,4 @@
-"""Write the list of slow tests anew, from measured times.
+"""Rewrite the list of slow tests from measured times.
 
 On an otherwise idle machine::
 
@@ -7,7 +7,7 @@ On an otherwise idle machine::
     python -m tools.slow times
 
 A test goes on the list if it took more than `SECONDS` of processor time, and all its parametrisations go with
-it: which of them is slow may depend on which is first. Only of large families the slow members alone go.
+it: which of them is slow may depend on which is first. Of large families, only slow members go on it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_times(folder: Path) -> dict[str, float]:
 
 
 def slow_tests(times: dict[str, float], limit: float = SECONDS) -> list[str]:
-    """Return the names of slow tests, a family by one name unless it is large.
+    """Return the names of slow tests, with one name for a family unless it is large.
 
     Examples
     --------

@@ -26,7 +26,7 @@ PICTURED = {"name": "mm1k-admission", "threshold": 3}
 CAPTION = (
     "{who} on a queue for at most three customers (`mm1k-admission` with `threshold=3`, one feature for each "
     "state), {steps}. {epochs}The error is the distance of the values to the algorithm's own limit, up to "
-    "a constant. Coloured: root mean square over 32 runs, and the middle 80 % of them. {exact}"
+    "a constant. Coloured: root mean square over 32 runs, and the middle 80% of them. {exact}"
 )
 
 

@@ -1,4 +1,4 @@
-"""The picture of the README: error bars of a queue's mean waiting time that hold, below usual ones.
+"""The picture of the README: error bars of a queue's mean waiting time, below those that assume independence.
 
 python -m docs._ext.hero
 """
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 LOAD, CUSTOMERS, RUNS = 0.8, 50_000, 40
 MEAN = LOAD / (1 - LOAD) * LOAD  # of the waiting time, where a service takes 1: 3.2
+SHOWN = (2.5, 4.5)
+"""Waiting times that the picture shows; an arrow stands for the rest of a bar."""
+
 HOLDS, MISSES = "#0072B2", "#D55E00"
-LARGE = WEB._replace(letters=12.5)
+LARGE = WEB._replace(letters=13.0)
 """Letters that can still be read on a phone."""
 
 
@@ -46,15 +49,14 @@ def draw() -> Figure:
     usual = [usual_interval(waits) for waits in runs]
     ours = [gb.evaluate_series(waits).interval for waits in runs]
     with drawing(LARGE):
-        figure = new_figure(6.4, 4.6)
+        figure = new_figure(4.7, 4.8)
         panels = figure.subplots(2, 1, sharex=True, sharey=True)
+        panels[0].set(ylim=SHOWN, yticks=[3, 4])
         for panel, name, intervals in zip(
-            panels, ("Usual error bars", "gainbias"), (usual, ours), strict=True
+            panels, ("Error bars that assume independence", "gainbias"), (usual, ours), strict=True
         ):
             _draw_runs(panel, name, np.array(intervals))
-        low, high = np.quantile(ours, [0.0, 1.0])
-        panels[0].set(ylim=(low - 0.1, high + 0.1), yticks=[3, 4, 5])
-        panels[1].set(xlabel=f"{RUNS} runs of the same queue, {CUSTOMERS:,} customers each", xticks=[])
+        panels[1].set(xlabel=f"{RUNS} runs, {CUSTOMERS:,} customers each", xticks=[])
         figure.supylabel("Mean waiting time", fontsize=LARGE.letters)
     return figure
 
@@ -64,8 +66,12 @@ def _draw_runs(panel: Any, name: str, intervals: Floats) -> None:
     panel.axhline(MEAN, color=INK, linewidth=1.0)
     for number, ((low, high), held) in enumerate(zip(intervals, holds, strict=True)):
         colour = HOLDS if held else MISSES
-        panel.plot([number, number], [low, high], color=colour, linewidth=3.2, solid_capstyle="butt")
-    panel.set_title(f"{name}: {holds.sum()} of {len(holds)} contain the truth", loc="left", fontweight="bold")
+        panel.plot([number, number], [low, high], color=colour, linewidth=2.2, solid_capstyle="butt")
+        if high > SHOWN[1]:  # an arrow, and where the bar ends
+            panel.plot(number, SHOWN[1], marker="^", markersize=7, color=colour, clip_on=False)
+            panel.text(number - 1.2, SHOWN[1], f"to {high:.1f}", ha="right", va="center")
+    title = f"{name}\n{holds.sum()} of {len(holds)} contain the truth"
+    panel.set_title(title, loc="left", fontweight="bold", fontsize=LARGE.letters)
     panel.margins(x=0.02)
 
 

@@ -46,10 +46,9 @@ class Run(SphinxDirective):
         place = f"_generated/pictures/{self.env.docname}-{number}"
         save_pair(figure, Path(self.env.srcdir) / place)
         is_wide = figure.get_size_inches()[0] > WIDE
+        look = ["picture"] if is_wide else ["picture", "narrow"]
         pictures = [
-            nodes.image(
-                uri=f"/{place}-{kind}.svg", alt=self.options["alt"], classes=[f"only-{kind}", "picture"]
-            )
+            nodes.image(uri=f"/{place}-{kind}.svg", alt=self.options["alt"], classes=[f"only-{kind}", *look])
             for kind in ("light", "dark")
         ]
         return [nodes.container("", *pictures, classes=["wide-picture"])] if is_wide else pictures

@@ -21,12 +21,12 @@ def require(*modules: str) -> None:
     Parameters
     ----------
     *modules : str
-        Names of modules, which are those of `EXTRAS`.
+        Names of modules, as in `EXTRAS`.
 
     Raises
     ------
     ImportError
-        With the extras of those that are missing.
+        It names the extras to install.
 
     Examples
     --------

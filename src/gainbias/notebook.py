@@ -1,7 +1,7 @@
-"""How results look in a notebook: a small table of facts that is readable on light and dark pages.
+"""How results look in a notebook: a small table of facts, readable on light and dark pages.
 
-`InNotebooks` gives a record its table, made of what the record says of itself or of the `Card` that it
-returns. All text is escaped, and the colours are those of the notebook.
+`InNotebooks` gives a record its table, made from the printed form of the record or from the `Card` that
+it returns. All text is escaped, and the colours are those of the notebook.
 """
 
 from __future__ import annotations
@@ -71,12 +71,14 @@ class Card(NamedTuple):
 _TABLE = "border-collapse:collapse;background:transparent;color:inherit;margin:0.3em 0"
 _CELL = "text-align:left;vertical-align:top;padding:0.1em 1em 0.1em 0;background:transparent;color:inherit"
 
+_CELL_OF_A_NUMBER = _CELL.replace("left", "right", 1)
+
 
 class InNotebooks:
     """A record that notebooks show as a small table."""
 
     def _card(self) -> Card:
-        """Return what is shown: by default what the record says of itself."""
+        """Return what is shown: by default the facts in the printed form of the record."""
         return card_of(self)
 
     def _repr_html_(self) -> str:
@@ -102,7 +104,7 @@ def card_of(record: object) -> Card:
     if names:
         return Card(title, {name: getattr(record, name) for name in names if hasattr(record, name)})
     lines = others if inner else [first, *others]
-    facts: dict[str, Any] = {"": inner[1]} if inner else {}
+    facts: dict[str, Any] = {"": inner[1].strip("'")} if inner else {}
     for line in lines:
         name, _, said = line.strip().partition("  " if re.match(r"\s*\S+  ", line) else ": ")
         if not said or len(name) > LETTERS_OF_A_FACT:
@@ -141,10 +143,11 @@ def _pair(name: str, value: Any) -> str:
 def _table(rows: Sequence[Mapping[str, Any]], left_out: int) -> str:
     if not rows:
         return ""
-    head = "".join(f'<th scope="col" style="{_CELL}">{escape(str(name))}</th>' for name in rows[0])
+    styles = {name: _CELL_OF_A_NUMBER if _is_number(value) else _CELL for name, value in rows[0].items()}
+    head = "".join(f'<th scope="col" style="{styles[name]}">{escape(str(name))}</th>' for name in rows[0])
     body = "".join(
         '<tr style="background:transparent">'
-        + "".join(f'<td style="{_CELL}">{escape(_text(value))}</td>' for value in row.values())
+        + "".join(f'<td style="{styles[name]}">{escape(_text(value))}</td>' for name, value in row.items())
         + "</tr>"
         for row in rows[:SHOWN_ROWS]
     )
@@ -156,8 +159,12 @@ def _table(rows: Sequence[Mapping[str, Any]], left_out: int) -> str:
     )
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def _text(value: Any) -> str:
-    """Return a value as people read it."""
+    """Return a value in a form for readers."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):

@@ -3,7 +3,7 @@
 `Watch` shows a bar after a second, on standard error and only if that is a terminal. It raises an error when
 a time limit has passed, and it runs kernels in a thread so that both the limit and Ctrl-C can stop them.
 `Interruptions` is for loops that wait for data and then compute: Ctrl-C ends the wait at any time, but never
-breaks off a sum in the middle.
+interrupts a sum halfway.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class OutOfTimeError(Exception):
 class Watch:
     """A clock with an optional limit that shows the progress of long work and can stop a kernel.
 
-    Inside a ``with`` block a bar appears after a second; outside, nothing is ever shown. Of nested blocks the
-    outermost has the bar.
+    Inside a ``with`` block a bar appears after a second; outside, nothing is ever shown. If blocks are
+    nested, the outermost has the bar.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Watch:
 
     @contextmanager
     def limited_to(self, seconds: float) -> Iterator[None]:
-        """Raise `OutOfTimeError` inside the block after this many seconds too."""
+        """Also raise `OutOfTimeError` inside the block after this many seconds."""
         before, self._share = self._share, min(self._share, time.monotonic() + seconds)
         try:
             yield
@@ -130,7 +130,7 @@ class Watch:
             self._share = before
 
     def stop(self) -> None:
-        """Raise `OutOfTimeError` from now on, wherever the watch is looked at."""
+        """Raise `OutOfTimeError` from now on, wherever the watch is checked."""
         self._stopped = True
 
     def show(self, label: str, done: float = 0.0, total: float | None = None) -> None:
@@ -149,7 +149,7 @@ class Watch:
         progress : (2,) array
             Shared with the work.
         total : float
-            What ``progress[0]`` counts up to.
+            The value that ``progress[0]`` counts up to.
         label : str
             Words beside the bar.
         """

@@ -2,11 +2,11 @@
 
 Three things, which can be read one by one:
 
-- single files: `check_free` refuses to replace one unasked, `write_whole` and `whole_file` never leave half,
-  `read_plain` and `read_object` read nothing but plain files of a possible size;
+- single files: `check_free` refuses to replace one unasked, `write_whole` and `whole_file` never leave half
+  a file, `read_plain` and `read_object` read only plain files of a plausible size;
 - `Log`, a folder of segment files to which records are appended, each with a name and a checksum. A crash can
-  cut the last record of a segment short; a reader sees that, and every other damage, and passes over it. So a
-  record is either there with all its bytes or not there. `Lock` admits one writer at a time;
+  cut the last record of a segment short; a reader notices that, and any other damage, and skips the record.
+  So a record is there either with all its bytes or not at all. `Lock` admits one writer at a time;
 - `as_json`, which writes answers as JSON that every reader accepts.
 
 Nothing that could be executed is ever read.
@@ -36,16 +36,16 @@ HEAD_BYTES = 2**16
 """The first line of a record is shorter than this."""
 
 MOST_STORED_BYTES = 2**28
-"""A record that says it is longer is damaged; if this many bytes have no record, no other is looked for."""
+"""A record with a larger stated length is damaged; after as many bytes without a record the search stops."""
 
 MOST_FILE_BYTES = 2**28
-"""A file that is read as a whole is not longer."""
+"""Largest size of a file that is read as a whole."""
 
 SEGMENT = re.compile(r"segment-(\d{6,18})\.log")
 """Names of segments."""
 
 LOCKED_ERRORS = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
-"""What a system says of a lock that another process has; anything else means that there are no locks."""
+"""System errors that mean that another process has the lock; any other means that there are no locks."""
 
 SEGMENT_BYTES = 256 * 2**20
 """A segment that has grown beyond this is followed by a new one."""
@@ -60,12 +60,12 @@ class LockedError(RuntimeError):
 
 
 def read_plain(path: Path) -> bytes:
-    """Return what a plain file holds: never waits, as for a pipe, and never fills the memory.
+    """Return the content of a plain file; never waits, as for a pipe, and never fills the memory.
 
     Raises
     ------
     DamagedError
-        If there is something else than a plain file, or one of an impossible size.
+        If it is not a plain file, or has an implausible size.
 
     Examples
     --------
@@ -84,13 +84,13 @@ def read_plain(path: Path) -> bytes:
 
 
 def check_plain(path: Path) -> None:
-    """Raise DamagedError if there is something of this name, and it is not a plain file."""
+    """Raise DamagedError if something with this name exists that is not a plain file."""
     if path.exists() and not path.is_file():
         raise DamagedError(f"{path} is not a plain file: remove it")
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return what a file of JSON holds, which must be an object; raises DamagedError if it is not.
+    """Return the content of a JSON file, which must be an object; raises DamagedError if it is not.
 
     Examples
     --------
@@ -112,14 +112,14 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def check_free(path: Path, overwrite: bool = False) -> None:
-    """Raise an error if a file is to be written where there is one already, unless it may be replaced.
+    """Raise an error if the file to be written exists already, unless it may be replaced.
 
     Parameters
     ----------
     path : Path
         The file that is to be written.
     overwrite : bool
-        Whether a file that is there may be replaced. A folder never is.
+        Whether an existing file may be replaced. A folder never is.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def missing_folder(folder: Path) -> Path | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that never exists in part: under a temporary name, which then becomes its own.
+    """Write a file whole or not at all: it is written under a temporary name and then renamed.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that never exists in part: its temporary name becomes its own when all is on the disk.
+    """Open a file that is written whole or not at all: it is renamed when everything is on the disk.
 
     Examples
     --------
@@ -232,7 +232,7 @@ class StoredRecord:
         Raises
         ------
         DamagedError
-            If its bytes are not those that were written.
+            If the bytes differ from those that were written.
         """
         with open(self.segment, "rb") as file:
             file.seek(self.start)
@@ -255,7 +255,8 @@ class Log:
     Attributes
     ----------
     damaged_segments : list of Path
-        Where `records` last passed over bytes that belong to no whole record; a crash leaves some, too.
+        Segments in which `records` last skipped bytes that belong to no whole record; a crash also leaves
+        some.
 
     Examples
     --------
@@ -303,7 +304,7 @@ class Log:
             while rest:
                 rest = rest[file.write(rest) :]
             os.fsync(file.fileno())
-        except OSError:  # a full disk: the part that was written is taken back
+        except OSError:  # a full disk: the part that was written is removed
             with contextlib.suppress(OSError):
                 file.seek(start)
                 file.truncate()
@@ -327,18 +328,18 @@ class Log:
         if not path.is_file():
             return False
         try:
-            with open(path, "rb") as file:  # read, as those may who must not write
+            with open(path, "rb") as file:  # for reading, which needs no permission to write
                 _lock(file)
         except OSError as error:
             return error.errno in LOCKED_ERRORS
         return False
 
     def segments(self) -> list[Path]:
-        """Return the segment files, oldest first; what has no such name or is not a plain file is none."""
+        """Return the segment files, oldest first: plain files with the name of a segment."""
         return [path for path in self._numbered() if path.is_file()]
 
     def foreign(self) -> list[Path]:
-        """Return what else is in the folder, which is left alone; hidden files do not count."""
+        """Return everything else in the folder, which is left alone, without hidden files."""
         if not self.folder.is_dir():
             return []
         own = {*self.segments(), self.folder / "lock"}
@@ -346,7 +347,7 @@ class Log:
         return sorted(path for path in found if path not in own)
 
     def _numbered(self) -> list[Path]:
-        """Return what has the name of a segment, by number."""
+        """Return everything that has the name of a segment, by number."""
         if not self.folder.is_dir():
             return []
         return sorted(filter(_number, self.folder.iterdir()), key=_number)
@@ -355,7 +356,7 @@ class Log:
         if self._file is None or self._file.tell() > SEGMENT_BYTES:
             if self._file is not None:
                 self._file.close()
-            # Never after a record that may have been cut short: each process begins a segment of its own.
+            # Never after a record that may have been cut short: each process begins a new segment.
             last = self._numbered()[-1:]
             number = _number(last[0]) if last else 0
             # Without a buffer, which would keep what a full disk refused and write it later.
@@ -365,15 +366,15 @@ class Log:
 
 
 def _number(segment: Path) -> int:
-    """Return how many segments there may be up to this one; 0 if it has not the name of one."""
+    """Return how many segments there may be up to this one; 0 if it does not have the name of a segment."""
     found = SEGMENT.fullmatch(segment.name)
     return int(found[1]) + 1 if found else 0
 
 
 class Lock:
-    """A lock on a file that only one process can hold and that ends with its process, however that ends.
+    """A lock on a file that only one process can hold; it is released when the process ends, in whatever way.
 
-    Where the file system has no locks a warning says so, and nobody is kept out.
+    If the file system has no locks, a warning says so, and no process is kept out.
 
     Examples
     --------
@@ -417,7 +418,7 @@ def _scan(segment: Path) -> Iterator[StoredRecord | None]:
                 if whole:
                     yield None
                 whole = False
-                continue  # at the next line: after a length that was altered, records may still be whole
+                continue  # at the next line: after a wrong length, later records may still be whole
             yield StoredRecord(head["name"], segment, start, head["length"], head["checksum"])
             end = file.seek(start + head["length"] + 1)
 
@@ -431,7 +432,7 @@ def _framed(name: str, payload: bytes) -> bytes:
 
 
 def _head(line: bytes) -> dict[str, Any] | None:
-    """Return the name, length and checksum in the first line of a record; None if it is no such line."""
+    """Return the name, length and checksum in the first line of a record; None if the line is not one."""
     if not (line.startswith(MAGIC) and line.endswith(b"\n")):
         return None
     try:
@@ -459,7 +460,7 @@ def _lock(file: BinaryIO) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the system can."""
+    """Make the names in a folder durable, if the system can do that."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
 
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 def alike(name: object, known: Iterable[str], most: int = 3) -> list[str]:
     """Return the known names that are most like a given one, the nearest first; case does not matter.
 
-    A name that has the given one as one of its words comes before those that are spelt like it.
+    Names that contain the given one as a word come before names with a similar spelling.
 
     Examples
     --------
@@ -58,3 +59,16 @@ def did_you_mean_or_known(name: object, known: Iterable[str]) -> str:
     """
     names = list(known)
     return did_you_mean(name, names) or f"known are {', '.join(names)}"
+
+
+def no_file(path: str) -> str:
+    """Return that there is no such file, and the one in its folder with the most similar name.
+
+    Examples
+    --------
+    >>> no_file("no/such/folder.csv")
+    'there is no file no/such/folder.csv'
+    """
+    folder, name = os.path.split(path)
+    near = nearest(name, os.listdir(folder or ".")) if os.path.isdir(folder or ".") else None
+    return f"there is no file {path}" + (f": did you mean {os.path.join(folder, near)}?" if near else "")

@@ -11,7 +11,7 @@ Floats: TypeAlias = NDArray[np.float64]
 """An array of double-precision numbers."""
 
 Ints: TypeAlias = NDArray[Any]
-"""An array of integers, 32 or 64 bits wide, as the sparse matrix or array that they come from."""
+"""An array of integers, 32 or 64 bits wide, as in the sparse matrix or array that they come from."""
 
 Bools: TypeAlias = NDArray[np.bool_]
 """An array of truth values."""

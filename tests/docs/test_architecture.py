@@ -1,4 +1,4 @@
-"""The map of the house shows the house."""
+"""The map of the package agrees with the package."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the page on choosing an algorithm says agrees with what is stored, and that with its plan."""
+"""The page on choosing an algorithm agrees with the stored results, and these with their plan."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Prose: links that lead somewhere, and English that reads as English; spelling is checked by codespell."""
+"""Prose: links lead somewhere, and sentences are plain English; codespell checks the spelling."""
 
 import re
 from pathlib import Path
@@ -22,6 +22,16 @@ ODD = re.compile(
     r"|\bbeware of it\b"
     r"|\bwhat regards\b"
     r"|\bas well known\b"
+    r"|\bof one's own\b"
+    r"|\b(?:has|have|had|with) the bits of\b"
+    r"|\bfor ever\b"
+    r"|\bin the order of time\b"
+    r"|\bthe gravest\b"
+    r"|\bplays? no part\b"
+    r"|\bmethods? that iterates?\b"
+    r"|\b(?:up to|by) rounding only\b"
+    r"|\bfolders that are missing\b"
+    r"|\bWhat is not there\b"
 )
 """Literal translations, and phrases that sent readers back to the start of the sentence."""
 
@@ -33,7 +43,7 @@ FENCE = re.compile(r"^(```+|~~~+).*?^\1", re.DOTALL | re.MULTILINE)
 
 
 def odd_places(text: str) -> list[str]:
-    """Return what reads oddly in a text, as it stands there."""
+    """Return the phrases of a text that read oddly."""
     return [found.group() for found in ODD.finditer(" ".join(text.split()))]
 
 
@@ -92,6 +102,8 @@ def test_docstrings_messages_and_comments_read_as_english() -> None:
         ("There are so many rare events that nothing is known.", 0),
         ("All there is is a stream, and chance hits both alike.", 2),
         ("What speaks for it, and what\n    speaks against it.", 2),
+        ("It has the bits of the\n    processor, for ever, in the order of time.", 3),
+        ("It keeps the bits of both, forever, in order of time.", 0),
     ],
 )
 def test_an_odd_phrase_is_found_across_lines(text: str, count: int) -> None:

@@ -1,4 +1,4 @@
-"""The reference: what its tools would tear apart must not be in docstrings."""
+"""The reference: docstrings contain nothing that its tools would render wrongly."""
 
 import inspect
 from functools import cached_property
@@ -26,6 +26,6 @@ def test_properties_are_found():
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_no_colon_in_the_first_line_of_a_property(name):
-    """The tool that makes the reference takes what stands before a colon for a type."""
+    """The tool that makes the reference takes the words before a colon for a type."""
     firsts = {key: text.partition("\n")[0] for key, text in properties_of(getattr(gb, name)).items()}
     assert [key for key, first in firsts.items() if ":" in first] == []

@@ -51,20 +51,22 @@ def fused_operations(name: str, problem: gb.Problem) -> int:
     """Return how many fused operations there are in what a run would launch on a GPU that is not here."""
     from numba import typeof
 
-    from gainbias.engine import device
+    from gainbias.engine import device, work
     from gainbias.kernels import gpu
 
     texts = []
     device.sent = device.fetched = np.copy
     device.copy_over, device.free_memory, device.what_is_missing = np.copyto, lambda: 2**30, str
     device.empty_there, device.fetch_into = np.ones, np.copyto
-    device.launch = lambda kernel, count, *given: texts.append(
+    device.launch = lambda kernel, count, *given, block=None: texts.append(
         gpu.assembly(kernel, tuple(typeof(one) for one in given))
     )
     params = dict(ALGORITHMS[name].declared.trial_params)
     looks = gb.Checkpoints([1], keep="errors")
-    gb.run(name, problem, 1, 0.1, seeds=(0, 1), params=params, checkpoints=looks, device="gpu")
-    assert len(texts) == 4, "launches for step sizes, paths, lanes and errors"
+    widths = (False, True) if problem.features.kind == "dense" else (False,)  # for one, and for any
+    for work.RunPlan.any_width in widths:
+        gb.run(name, problem, 1, 0.1, seeds=(0, 1), params=params, checkpoints=looks, device="gpu")
+    assert len(texts) == 4 * len(widths), "launches for step sizes, paths, lanes and errors"
     return sum(text.count("fma.") for text in texts)
 
 
@@ -102,7 +104,7 @@ def others() -> dict[str, bool]:
     some = both("lstd", problem, STEPS, checkpoints=gb.Checkpoints([3, STEPS], keep=[5, 1]))
     radii = {"weights_radius": [np.inf, 0.05]}
     mixed = both("single-chain", problems()["tabular"], STEPS, 0.1, seeds=range(2), params=radii)
-    swept = tables_are_equal()
+    swept, study, stacked = tables_are_equal(), studies_are_equal(), stacked_lanes_are_equal()
     device.LEAST_STRETCH, device.LONGEST_STRETCH = 1, 7
     short = both("td-lambda", problem, STEPS, 0.1)
     device.free_memory = lambda: 7_000
@@ -117,6 +119,8 @@ def others() -> dict[str, bool]:
         "states of two types": same(*mixed),
         "short stretches": same(*short),
         "a sweep": swept,
+        "a reproduction": study,
+        "stacked problems": all(stacked.values()) and len(stacked) == 13,
         "pieces": same(*pieces) and number_of_pieces(*plan) > 1,
     }
 
@@ -129,7 +133,7 @@ def close(one: gb.Trace, other: gb.Trace) -> bool:
 
 
 def tables_are_equal() -> bool:
-    """Whether a sweep has the same tables, and goes on with what the other one stored."""
+    """Whether a sweep has the same tables, and can continue what the other one stored."""
     grid = {"algorithms": ["td-lambda", "lstd"], "step_size": [0.1, 0.5]}
     study = gb.Study(tasks=["boyan-chain"], num_steps=STEPS, seeds=2, instances=2, **grid)
     with tempfile.TemporaryDirectory() as folder:
@@ -137,6 +141,54 @@ def tables_are_equal() -> bool:
         other = gb.sweep(study, f"{folder}/gpu", device="gpu").to_frame()
         again = gb.sweep(study, f"{folder}/gpu", workers=1, resume=True).manifest
     return one.equals(other) and again["reused"] == again["units"] == 8
+
+
+def studies_are_equal() -> bool:
+    """Whether a reproduction has the same tables, and the processor goes on with what was stored."""
+    tasks = ["random-walk-50", "frozen-lake", "random-walk-1000"]  # the last one is too large to be carried
+    options = {"tasks": tasks, "protocols": ["fair"], "shorten": 1500, "workers": 2}
+    with tempfile.TemporaryDirectory() as folder:
+        one = gb.reproduce(f"{folder}/cpu", instances=3, **options)
+        gb.reproduce(f"{folder}/gpu", instances=2, device="gpu", **options)
+        other = gb.reproduce(f"{folder}/gpu", instances=3, resume=True, **options)
+        tables = [one.frame(table).equals(other.frame(table)) for table in ("runs", "instances", "values")]
+        return all(tables) and other.manifest["reused"] == 6
+
+
+def stacked_lanes_are_equal() -> dict[str, bool]:
+    """Whether several runs on problems of several sizes have the bits of one problem at a time."""
+    from gainbias.engine import stacked
+
+    rng, together = np.random.default_rng(1), list[gb.Problem]()
+    for n in (12, 7, 9):
+        chain = rng.dirichlet(np.ones(n), n)
+        chain[0], paid = np.eye(n)[1], rng.random((n, n)) if n == 7 else rng.random(n)
+        features = rng.random((n, 4)) / 3.0
+        if n < 12:
+            features[:, 0] = 0.03 * n  # they span the constants
+        together.append(gb.Problem(gb.MarkovRewardProcess(chain, paid), features))
+    names = [name for name, one in ALGORITHMS.items() if not one.declared.tabular_only]
+    sizes = {"td-lambda": 150.0}
+    runs = [
+        stacked.StackedRun(name, 400, sizes.get(name, 0.1), whole_params(name), [0, 7, 400])
+        for name in names
+        if name != "projected-td"
+    ]
+    seeds, equal = [5, 0, 3], dict[str, bool]()
+    for found in stacked.run_stacked(runs, together, seeds):
+        for run, lane in zip(runs, found, strict=True):
+            problem = together[seeds.index(lane.seed)]
+            alone = gb.run(
+                run.algorithm, problem, run.num_steps, run.step_size, seeds=lane.seed, params=run.params,
+                checkpoints=run.checkpoints,
+            )  # fmt: skip
+            equal[run.algorithm] = equal.get(run.algorithm, True) and same(lane.trace(problem), alone)
+    return equal
+
+
+def whole_params(name: str) -> dict[str, float]:
+    """Return parameters with which an algorithm has something to say after few steps."""
+    return {**ALGORITHMS[name].params()._asdict(), **ALGORITHMS[name].declared.trial_params}
 
 
 def number_of_pieces(name: str, problem: gb.Problem, steps: int, sizes: list[float]) -> int:

@@ -1,6 +1,6 @@
-"""Lanes as a GPU would run them: in the simulator of numba, and compiled for a GPU that need not be here.
+"""Lanes as a GPU would run them: in the simulator of numba, and compiled for a GPU, without one.
 
-Both happen in processes of their own, because the simulator is chosen when numba's CUDA part is imported.
+Both happen in separate processes, because the simulator is chosen when numba's CUDA part is imported.
 """
 
 import importlib.util
@@ -43,7 +43,7 @@ def test_simulated_lanes_have_the_bits_of_the_processor(algorithm) -> None:
 @needs_simulator
 def test_what_else_is_the_same() -> None:
     lines = lines_of(True, "others")
-    assert len(lines) == 9
+    assert len(lines) == 11
     assert all(line.endswith("the same bits") for line in lines), lines
 
 
@@ -70,7 +70,7 @@ class TestRefused:
         monkeypatch.setattr(gpu, "is_simulated", lambda: False)
         monkeypatch.setattr(gpu, "find_spec", lambda name: name)
         monkeypatch.setattr(gpu.cuda, "is_available", lambda: False)
-        with pytest.raises(ValueError, match=r"no GPU of NVIDIA.*nvidia-smi"):
+        with pytest.raises(ValueError, match=r"no NVIDIA GPU.*nvidia-smi"):
             gb.run("td-lambda", dense(), 10, 0.1, device="gpu")
 
     def test_more_than_its_memory(self, monkeypatch) -> None:
@@ -81,9 +81,20 @@ class TestRefused:
         with pytest.raises(ValueError, match=r"one lane of td-lambda .* GB are free: use device='cpu'"):
             gb.run("td-lambda", dense(), 10, 0.1, seeds=range(2), device="gpu")
 
+    def test_memory_that_another_program_took(self, monkeypatch) -> None:
+        from gainbias.engine import device
+
+        def refuse(*_: object) -> None:
+            raise RuntimeError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+
+        monkeypatch.setattr(device, "what_is_missing", str)
+        monkeypatch.setattr(device, "pieces_of", refuse)
+        with pytest.raises(MemoryError, match=r"the GPU has no memory left, of which .* use device='cpu'"):
+            gb.run("td-lambda", dense(), 10, 0.1, device="gpu")
+
     def test_what_goes_with_no_gpu_in_a_sweep(self, tmp_path) -> None:
         study = gb.Study(tasks=["boyan-chain"], algorithms=["td-lambda"], num_steps=10, step_size=0.1)
-        with pytest.raises(ValueError, match="one process on this machine has all lanes: leave engine, work"):
+        with pytest.raises(ValueError, match="one process on this machine runs all lanes: leave out"):
             gb.sweep(study, tmp_path / "new", workers=2, device="gpu")
         with pytest.raises(ValueError, match="device must be 'cpu' or 'gpu', found 'tpu'"):
             gb.sweep(study, tmp_path / "new", device="tpu")

@@ -1,4 +1,4 @@
-"""Mistakes in an algorithm of one's own are said in words."""
+"""Mistakes in a user's algorithm are explained in plain words."""
 
 from functools import partial
 from typing import Any, NamedTuple

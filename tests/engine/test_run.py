@@ -1,4 +1,4 @@
-"""Runs: lanes, shared paths, bits that depend on nothing but the seed, divergence, interruption."""
+"""Runs: lanes, shared paths, results that depend on the seed alone, divergence, interruption."""
 
 import sys
 import threading
@@ -80,6 +80,26 @@ def test_a_run_returns_to_python_once_a_stretch(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [(100, [16384, 16384, 32768, 65536, 65536]), (2**12, [8192] * 5), (2**20, [4096] * 5)],
+)
+def test_stretches_grow_and_are_shorter_for_large_states(numbers, expected) -> None:
+    problem = problems.dense()
+    plan = work.RunPlan(
+        algorithm=gb.ALGORITHMS["td-lambda"],
+        problem=problem,
+        seeds=[0],
+        sampler=Sampler(problem.mrp),
+        sampling="markov",
+        start=0,
+        first_weights=np.zeros(problem.num_features),
+        checkpoints=np.array([300_000]),
+        average_from=None,
+    )
+    assert [last - first for first, last in plan.stretches(numbers)][:5] == expected
+
+
+@pytest.mark.parametrize(
     ("seeds", "threads", "expected"),
     [(64, 16, [4] * 16), (64, 7, [3] * 20 + [4]), (64, 2, [4] * 16), (5, 2, [2, 3]), (3, 8, [1] * 3)],
 )
@@ -113,7 +133,7 @@ def test_the_last_lanes_of_a_group_are_themselves(count) -> None:
 
 
 def test_lanes_of_two_kinds_that_take_turns_keep_their_places() -> None:
-    """Lanes with a trace and lanes without one make groups of their own."""
+    """Lanes with a trace and lanes without one form separate groups."""
     ratios, decays = [0.5, 1.0, 2.0], [0.0, 0.5]
     mixed = weights(problems.dense(), seeds=4, params={"gain_ratio": ratios, "trace_decay": decays})
     for k, decay in enumerate(decays):
@@ -132,7 +152,7 @@ def test_seeds_name_paths() -> None:
 def test_all_algorithms_see_the_path_of_the_sampler(sampling) -> None:
     problem = problems.tabular()
     steps = Sampler(problem.mrp).paths([5], sampling=sampling).take(STEPS)
-    for algorithm in ("double-chain", "discounted-td"):  # neither has a gain of its own: the mean is reported
+    for algorithm in ("double-chain", "discounted-td"):  # neither has its own gain: the mean is reported
         trace = gb.run(algorithm, problem, STEPS, 0.1, seeds=5, sampling=sampling, checkpoints=[7, STEPS])
         assert trace.gain[0, 0] == pytest.approx(steps.reward[0, :7].mean(), abs=1e-15)
         assert trace.gain[0, 1] == pytest.approx(steps.reward[0].mean(), abs=1e-14)
@@ -234,6 +254,27 @@ class TestDivergence:
         calm = gb.run("td-lambda", problems.dense(), 6000, [0.1, 0.2, 0.3])
         np.testing.assert_array_equal(np.delete(mixed.weights, 1, axis=0), calm.weights)
 
+    def test_what_comes_back_is_not_shown(self, monkeypatch) -> None:
+        """A lane that has diverged stays so, even if it is finite later."""
+        advance = Running.advance
+
+        def recovering(self, rows, moves, sizes, after, kept, *rest):
+            good = advance(self, rows, moves, sizes, after, kept, *rest)
+            if self.alive.all():
+                return good
+            np.nan_to_num(kept, copy=False)
+            np.nan_to_num(self.memory.numbers, copy=False)
+            return True
+
+        monkeypatch.setattr(Running, "advance", recovering)
+        monkeypatch.setattr(work, "KERNEL_STRETCH", 1000)
+        with pytest.warns(UserWarning, match="overshoot"):
+            trace = gb.run("td-lambda", problems.dense(), 6000, [4.0, 0.1, 0.2], checkpoints=20)
+        assert [outcome.status for outcome in trace.outcomes] == ["diverged", "finished", "finished"]
+        later = trace.steps >= trace.outcomes[0].step
+        assert np.isnan(trace.weights[0, later]).all()
+        assert np.isfinite(trace.weights[1:]).all()
+
     @pytest.mark.parametrize("make", [problems.sparse_features, problems.tabular])
     def test_large_states_are_searched_between_checkpoints(self, make, monkeypatch) -> None:
         with pytest.warns(UserWarning, match="overshoot"):
@@ -245,6 +286,7 @@ class TestDivergence:
 
 
 def test_ctrl_c_returns_what_was_computed(monkeypatch) -> None:
+    monkeypatch.setattr(work, "KERNEL_STRETCH", 4096)
     problem = problems.dense()
     started = threading.Event()
     whole = gb.run("td-lambda", problem, 100_000, 0.1, checkpoints=[1000, 50_000])
@@ -354,6 +396,7 @@ def test_number_of_threads(threads, environment, cores, expected, monkeypatch) -
             super().__init__(max_workers)
 
     monkeypatch.setattr(run_module, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(run_module, "WORK_OF_A_THREAD", 1)
     monkeypatch.delattr("os.sched_getaffinity", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     monkeypatch.delenv("GAINBIAS_THREADS", raising=False)
@@ -361,6 +404,14 @@ def test_number_of_threads(threads, environment, cores, expected, monkeypatch) -
         monkeypatch.setenv("GAINBIAS_THREADS", environment)
     gb.run("td-lambda", problems.dense(), 5, 0.1, threads=threads)
     assert asked == [expected]
+
+
+@pytest.mark.parametrize(
+    ("steps", "seeds", "expected"), [(10, 64, 1), (3000, 64, 2), (10_000, 64, 6), (100_000, 64, 16)]
+)
+def test_short_runs_start_few_threads(steps, seeds, expected) -> None:
+    """Threads that wait for each other take longer than one alone."""
+    assert run_module._useful_threads(16, steps * seeds, 200) == expected
 
 
 def test_checkpoints_are_at_the_same_steps_whatever_is_kept() -> None:
@@ -418,8 +469,8 @@ BAD = [
     ({"params": {"gain_ratio": [1.0, np.nan]}}, "'gain_ratio' of td-lambda must be a number above 0"),
     ({"params": {"gain_ratio": "large"}}, "found 'large'"),
     ({"params": {"gain_ratio": []}}, "there are no lanes"),
-    ({"step_size": -0.1}, "must be positive and finite, found -0.1"),
-    ({"step_size": np.inf}, "must be positive and finite, found inf"),
+    ({"step_size": -0.1}, "step_size must be positive and finite, found -0.1"),
+    ({"step_size": np.inf}, "step_size must be positive and finite, found inf"),
     ({"step_size": [0.1, np.nan]}, "must be positive and finite, found nan"),
     ({"step_size": np.array([0.1, -0.1] * 50)}, "found -0.1 at step 1"),
     ({"step_size": np.full(50, 0.1)}, "50 step sizes were given, but there are 100 steps"),

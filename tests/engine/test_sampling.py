@@ -179,9 +179,9 @@ def test_pieces_of_any_length_make_the_same_path(sampling: str, monkeypatch: pyt
 def test_no_more_is_drawn_ahead_than_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn, draw = [], Paths._draw
 
-    def counted(self: Paths, count: int, again: bool) -> SampledSteps:
+    def counted(self: Paths, count: int, room: int) -> SampledSteps:
         drawn.append(count)
-        return draw(self, count, again)
+        return draw(self, count, room)
 
     monkeypatch.setattr(Paths, "_draw", counted)
     paths = Sampler(small_process()).paths([0])
@@ -189,6 +189,14 @@ def test_no_more_is_drawn_ahead_than_was_used(monkeypatch: pytest.MonkeyPatch) -
         paths.take(1)
         assert sum(drawn) <= min(2 * made, made + BLOCK)
     assert len(drawn) < 20
+
+
+def test_steps_that_have_room_take_the_place_of_those_before() -> None:
+    paths = Sampler(small_process()).paths([5, 6])
+    first, *others = [paths.take(count, room=1000) for count in (10, 500, 200)]
+    assert all(np.shares_memory(first.here, other.here) for other in others)
+    first, *others = [paths.take(500) for _ in range(3)]
+    assert not any(np.shares_memory(first.here, other.here) for other in others)
 
 
 def test_a_table_is_made_once_for_each_process_and_not_kept_longer() -> None:

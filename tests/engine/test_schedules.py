@@ -1,4 +1,4 @@
-"""Step sizes by their formulas, in pieces as in one go, and what is refused."""
+"""Step sizes agree with their formulas, in pieces or at once, and wrong arguments are refused."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a trace says: errors by their definitions, tables, and what is kept of large runs."""
+"""Traces: errors by their definitions, tables, and what is kept of large runs."""
 
 import json
 
@@ -137,7 +137,7 @@ class TestKeep:
         small = gb.run("td-lambda", problems.dense(), 400, 0.1, checkpoints=gb.Checkpoints(9, keep=[2, 5]))
         expected = (full.weights[0] @ full.problem.features.matrix.T)[:, [2, 5]]
         np.testing.assert_allclose(small.values[0], expected, rtol=1e-12)
-        with pytest.raises(ValueError, match="kept the weights of its last checkpoint only"):
+        with pytest.raises(ValueError, match="kept only the weights of its last checkpoint"):
             small.errors()
         assert "error_full" not in small.to_frame()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,17 @@ import numpy as np
 import pytest
 
 import gainbias as gb
+from gainbias.evaluation.another.chances import Chances, PairFeatures
+from gainbias.evaluation.another.fitted import Moved
 from gainbias.evaluation.another.linear import LinearModel, LinearSums, Rows
+from gainbias.evaluation.another.record import widened
+from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.interval import estimate_gain
+from gainbias.evaluation.observations import observation_map
+from gainbias.evaluation.sources.spaces import Limits
 from tests.evaluation.test_another import Log, answer, drawn, log_of
 from tests.oracles.decisions import DECISIONS, Decisions
-from tests.oracles.decisions_late import LEARNT_FROM
+from tests.oracles.decisions_late import LEARNT_FROM, NUMBER_DECISIONS
 
 ONE_HOT = np.eye(20)
 
@@ -84,6 +92,40 @@ class TestOneNumber:
         assert abs(found[2] - found[1]) > 0.02
 
 
+class TestFeaturesOfTheRatio:
+    """By default they are those of values times the probability of the action under the policy."""
+
+    SEEN = np.linspace(-1.0, 1.0, 7)
+
+    def features(self) -> PairFeatures:
+        limits = Limits((), np.array(-np.inf), np.array(np.inf), whole=False)
+        observed = observation_map(limits, "polynomial,2", self.SEEN, "zero")
+        chances = Chances(lambda seen: np.stack([seen > 0.0, seen <= 0.0], axis=1) * 1.0, "the policy", 2)
+        return PairFeatures(observed, None, chances, 2, times_chances=True)
+
+    def test_they_are_0_where_the_policy_does_something_else(self):
+        rows = self.features().rows(self.SEEN, np.zeros(7))
+        assert not rows[self.SEEN <= 0.0].any()
+        assert rows[self.SEEN > 0.0].any(axis=1).all()
+
+    def test_what_is_expected_is_their_mean_over_actions(self):
+        made = self.features()
+        made.chances = Chances(lambda seen: np.tile([0.3, 0.7], (len(seen), 1)), "the policy", 2)
+        mean = 0.3 * made.rows(self.SEEN, np.zeros(7)) + 0.7 * made.rows(self.SEEN, np.ones(7))
+        np.testing.assert_allclose(made.expected(self.SEEN), mean, atol=1e-12)
+
+    @pytest.mark.slow
+    def test_a_policy_that_jumps_is_followed(self):
+        """Polynomials for each action alone are 2 standard errors off on average here."""
+        made = NUMBER_DECISIONS["thermostat"]()
+        logs = made.logs(np.random.default_rng(1), 5_000, 12)
+        off = []
+        for number in range(12):
+            found = answer(log_of(logs, number), made.chances)
+            off.append((found.gain - made.gain) / found.diagnostics.standard_error)
+        assert abs(np.mean(off)) < 1.0  # of 12: the standard error is .3
+
+
 class TestInfluence:
     def test_terms_are_the_derivative_of_the_gain(self):
         """A step that counts a little more moves the gain by its term, where both models are wrong too."""
@@ -110,7 +152,7 @@ class TestInfluence:
 
 @pytest.mark.slow
 class TestCoverage:
-    """Nominal 95 % in 120 logs: 4 standard errors of a share are 8 %."""
+    """Nominal 95% in 120 logs: 4 standard errors of a share are 8%."""
 
     @pytest.mark.parametrize("name", ["kinds", "kinds-values", "kinds-ratio", "kinds-events"])
     def test_it_holds_if_one_of_both_can_be_expressed(self, name: str):
@@ -168,7 +210,7 @@ class TestForms:
         again = gb.load_estimate(tmp_path / "other.npz", features=found.observed.rows)
         assert again.gain == found.gain
         assert again.value([0.5, 0.5]) == found.value([0.5, 0.5])
-        with pytest.raises(ValueError, match="which a file of an estimate does not hold"):
+        with pytest.raises(ValueError, match="which the file of an estimate does not contain"):
             again.action_value([0.5, 0.5], 1)
         gb.write_page(tmp_path / "other.npz", tmp_path / "other.html")
 
@@ -201,6 +243,15 @@ class TestForms:
         log = log | {"a": np.where(log["a"] == 2, 0, log["a"])}
         with pytest.raises(ValueError, match=r"actions that the log lacks, with probability 0\..*: 2"):
             answer(log, made.target, features=ONE_HOT)
+
+    def test_a_log_that_never_does_what_the_policy_does(self):
+        """Each action happened, but elsewhere."""
+        places = np.random.default_rng(0).normal(size=2_000)
+        log = {"state": places, "a": (places > 0.0).astype(int), "reward": places}
+        with pytest.raises(ValueError, match="no support: in no row of the log was done what the policy may"):
+            answer(log, lambda place: int(place < 0.0))
+        same = answer(log, lambda place: int(place > 0.0))
+        assert same.gain == pytest.approx(places[:-1].mean(), abs=0.01)
 
     def test_little_that_never_happened_is_left_out_as_in_tables(self):
         made, log = drawn("random", 10_000)
@@ -263,9 +314,12 @@ class TestWhatFeaturesCannotExpress:
     @pytest.mark.slow
     @pytest.mark.parametrize("name", ["line", "spring"])
     def test_polynomials_that_are_too_poor(self, name: str):
-        made, found = self.found(name, 20_000, 3, features="polynomial,3")
-        assert not found.gain_interval[0] < made.gain < found.gain_interval[1]
+        poor = "polynomial,3"
+        made, found = self.found(name, 20_000, 3, features=poor, ratio_features=poor)
         assert "the features do not express" in " ".join(found.diagnostics.gain_warnings)
+        _, better = self.found(name, 20_000, 3, features=poor)  # those of the ratio know the policy
+        assert better.gain_interval[0] < made.gain < better.gain_interval[1]
+        assert abs(found.gain - made.gain) > 3.0 * abs(better.gain - made.gain)
 
     @pytest.mark.parametrize("seed", range(4))
     def test_polynomials_that_suffice(self, seed: int):
@@ -273,6 +327,16 @@ class TestWhatFeaturesCannotExpress:
         assert found.target is not None
         assert found.target.disagreement < 2.75
         assert not found.diagnostics.gain_warnings
+
+    def test_a_move_that_noise_does_not_explain_is_part_of_the_interval(self):
+        assert Moved(3.0, 4.0).unexpressed == 0.0
+        assert Moved(-5.0, 3.0).unexpressed == pytest.approx(4.0)
+        skewed = replace(estimate_gain(BatchMeans.of(np.arange(400.0) % 7)), gain=0.0, interval=(-1.0, 3.0))
+        low, high = widened(skewed, 1.0, 100.0 * skewed.standard_error).interval
+        assert -low == pytest.approx(high, rel=1e-3)
+        made, log = drawn("kinds-neither", 10_000)
+        low, high = by_features(made, log).gain_interval
+        assert low < made.gain < high  # by noise alone it holds in none of 120 logs
 
     def test_no_unit_of_observations_is_lost(self):
         made = LEARNT_FROM["straight"]()
@@ -292,7 +356,7 @@ class TestWhatFeaturesCannotExpress:
         log = {"a": rng.integers(0, 3, 2_000), "reward": rng.normal(size=2_000)}
         found = gb.evaluate_log(log | {"state": rng.normal(size=(2_000, 30))}, action="a", policy="random")
         assert found.features.startswith("polynomial,1")
-        with pytest.raises(ValueError, match="500 numbers and 3 actions are too many for features chosen"):
+        with pytest.raises(ValueError, match="500 numbers and 3 actions are too many to choose features"):
             gb.evaluate_log(log | {"state": rng.normal(size=(2_000, 500))}, action="a", policy="random")
 
 

@@ -1,4 +1,4 @@
-"""Intervals that hold at all looks together, runs that stop by them, and `RunningMean`."""
+"""Intervals that hold for all looks together, runs that stop by them, and `RunningMean`."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ class TestSequence:
                 wrong |= not ours.interval[0] < 0.0 < ours.interval[1]
                 wrong_once |= not once.interval[0] < 0.0 < once.interval[1]
             misses, misses_once = misses + wrong, misses_once + wrong_once
-        assert misses <= 4  # more in 5 % of tests, if 5 % miss
+        assert misses <= 4  # more in 5% of tests, if 5% miss
         assert misses_once > 6  # and this test would notice
 
     def test_widths(self):
@@ -193,7 +193,7 @@ class TestEvaluating:
         assert ours.gain == plain.gain
         assert ours.gain_interval[0] < plain.gain_interval[0]
         assert ours.gain_interval[1] > plain.gain_interval[1]
-        assert any("holds at all looks together" in note for note in ours.diagnostics.notes)
+        assert any("holds for all looks together" in note for note in ours.diagnostics.notes)
         assert ours.history.low[-1] == ours.gain_interval[0]
         assert np.isnan(ours.history.low[0])
 
@@ -206,7 +206,7 @@ class TestEvaluating:
     def test_a_target_uses_them(self):
         estimate = gb.evaluate(Queue, self.POLICY, target_half_width=0.1)
         assert estimate.gain_interval[1] - estimate.gain_interval[0] <= 0.2
-        assert any("holds at all looks together" in note for note in estimate.diagnostics.notes)
+        assert any("holds for all looks together" in note for note in estimate.diagnostics.notes)
 
 
 class TestRunningMean:
@@ -305,8 +305,8 @@ class TestRunningMean:
         for first in (99, 100.5, "soon"):
             with pytest.raises(ValueError, match=f"first_look must be a number .* 100, found {first!r}"):
                 gb.RunningMean(first_look=first)
-        with pytest.raises(ValueError, match="confidence must be between 0 and 1, found '95 %'"):
-            gb.RunningMean("95 %")
+        with pytest.raises(ValueError, match="confidence must be between 0 and 1, found '95%'"):
+            gb.RunningMean("95%")
 
     def test_files(self, tmp_path):
         running, path = gb.RunningMean(), tmp_path / "running.npz"

@@ -389,7 +389,7 @@ class TestFlaws:
         env.observation_space = spaces.Sequence(spaces.Discrete(2))  # of any length
         stream = environment_stream(env, "random")
         assert not stream.has_states
-        assert "there is the gain alone, and no values" in stream.notes[-1]
+        assert "the answer is the gain alone, without values" in stream.notes[-1]
         assert "TransformObservation" in stream.notes[-1]
         with pytest.raises(ValueError, match="TransformObservation"):
             environment_stream(env, "random", features=lambda seen: seen)

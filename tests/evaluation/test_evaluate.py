@@ -372,7 +372,7 @@ class TestCuts:
         assert estimate.gain_interval[0] > exact + 0.5
 
     def test_cuts_that_do_not_are_not(self):
-        """A log that was stored in parts, which go on where the last one stopped."""
+        """A log that was stored in parts, each of which continues where the last one stopped."""
         rng = np.random.default_rng(0)
         for seed in range(20):
             walk = np.abs(np.cumsum(rng.choice([-1, 1], 3_000)) % 10 - 5)
@@ -485,7 +485,7 @@ class TestFlaws:
         [
             ({"num_steps": 0}, "num_steps must be a positive integer, found 0"),
             ({"chains": 1.5}, "chains must be a positive integer, found 1.5"),
-            ({"confidence": 95}, "confidence must be between 0 and 1, found 95"),
+            ({"confidence": 95}, "must be between 0 and 1, found 95: say 0.95 for 95%"),
             ({"confidence": "0.9"}, "confidence must be between 0 and 1, found '0.9'"),
             ({"time_limit": "1"}, "time_limit must be a number of seconds, found '1'"),
             ({"time_limit": -1.0}, "time_limit must be a number of seconds, found -1.0"),

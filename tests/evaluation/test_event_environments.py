@@ -158,7 +158,7 @@ def test_until_it_is_narrow_enough_and_looks():
     assert high - low <= 0.2
     assert low < TRUTH.gain < high
     looked = gb.evaluate(Jumps, still, duration="dt", anytime=True, num_steps=12_000)
-    assert any("holds at all looks together" in note for note in looked.diagnostics.notes)
+    assert any("holds for all looks together" in note for note in looked.diagnostics.notes)
     assert looked.gain_interval[0] < TRUTH.gain < looked.gain_interval[1]
 
 

@@ -82,13 +82,14 @@ class TestByHand:
         estimate = evaluated()
         assert estimate.gain == pytest.approx(GAIN, rel=1e-14)
         assert estimate.per == "unit of 'at'"
+        assert not any("all rewards are rates" in note for note in estimate.diagnostics.notes)
         assert estimate.diagnostics.num_transitions == 6
         assert estimate.diagnostics.duration == 9.5
         assert any(
             "the last row, or that of each trajectory, is not counted" in x
             for x in estimate.diagnostics.notes
         )
-        assert "row 4 lasts for no time: only what it pays at once counts" in estimate.diagnostics.notes
+        assert "row 4 has zero duration: only what it pays at once counts" in estimate.diagnostics.notes
 
     def test_until_the_end(self):
         estimate = evaluated(end=11.5)
@@ -441,7 +442,7 @@ class TestProcesses:
     def test_other_learners_are_refused(self):
         log = TRUTH.log(3_000)
         for algorithm in ("double-chain", "implicit-td", "discounted-td", "lspe"):
-            with pytest.raises(ValueError, match=f"{algorithm} does not know of durations.*single-chain"):
+            with pytest.raises(ValueError, match=f"{algorithm} cannot use durations.*single-chain"):
                 gb.evaluate_log(log, duration="dt", algorithm=algorithm)
 
     def test_a_queue_has_its_mean_length_over_time(self):
@@ -514,7 +515,7 @@ class TestBadInput:
         rewards, ends = np.random.default_rng(0).random(400), np.arange(400) % 50 == 49
         log = {"reward": rewards, "terminated": ends, "at": np.arange(400.0)}
         assert evaluated(log, reward_rate=None, end=400.0).gain == pytest.approx(rewards.mean())
-        steps = gb.evaluate_log({"reward": rewards, "terminated": ends})  # an end takes a step of its own
+        steps = gb.evaluate_log({"reward": rewards, "terminated": ends})  # an end takes an extra step
         assert steps.gain == pytest.approx(rewards.sum() / 408.0, rel=1e-2)
 
     def changed(self, place, value):
@@ -588,11 +589,11 @@ class TestBadInput:
         """Squares of such durations are 0."""
         rng = np.random.default_rng(0)
         log = {"reward": rng.normal(size=900), "dt": unit * rng.integers(1, 4, 900)}
-        with pytest.raises(ValueError, match=r"too near to 0, .* choose a unit"):
+        with pytest.raises(ValueError, match=r"too near 0, .* choose a unit"):
             gb.evaluate_log(log, duration="dt")
         over_time = gb.evaluate_series(log["reward"], 0.5, duration=log["dt"])
         assert over_time.interval is None
-        assert "too near to zero: there is no mean over time" in over_time.verdict.words
+        assert "too near zero: there is no mean over time" in over_time.verdict.words
         low, high = over_time.quantiles[0.5].interval
         assert low < 0.0 < high
         longer = gb.evaluate_log(log | {"dt": log["dt"] / unit * 1e-90}, duration="dt")
@@ -702,7 +703,7 @@ class TestBadInput:
         assert (
             cli.main(["evaluate", "FrozenLake-v1", "--policy", "random", "--time", "at"]) == cli.WRONG_INPUT
         )
-        assert "is not a log: leave out --time" in capsys.readouterr().err
+        assert "FrozenLake-v1 is an environment: leave out --time" in capsys.readouterr().err
 
 
 class TestSeries:
@@ -781,10 +782,16 @@ class TestSeries:
     def test_bad_input(self, tmp_path, capsys):
         at = np.where(np.arange(7) == 5, 7.5, self.at)
         found = gb.evaluate_series(self.x, (0.5,), time=at)
-        assert (
-            found.diagnostics.warnings[0]
-            == "cut short after 4 numbers: row 5: the time is earlier than the one before"
+        assert found.diagnostics.warnings[0] == (
+            "cut short after 4 numbers: row 5: the time is earlier than the one before, by 0.5 units of "
+            "'time': sort the rows by 'time'; if these are several series, tell them apart, group=..."
         )
+        chains, even = np.tile(self.x, (2, 1)), np.ones((2, 7))
+        for how, what in (
+            ({"time": np.where(np.arange(7) == 5, 2.0, np.arange(7.0)) * even}, "by 2 units of 'time'"),
+            ({"duration": np.where(np.arange(7) == 5, -1.0, 1.0) * even}, "row 5: the duration is negative"),
+        ):
+            assert what in gb.evaluate_series(chains, (0.5,), **how).verdict.words
         found = gb.evaluate_series(self.x, (0.5,), duration=np.where(np.arange(7) == 5, -1.0, 1.0))
         assert (
             "cut short after 5 numbers: row 5: the duration is -1.0, and must not be"
@@ -838,7 +845,7 @@ class TestScales:
     @pytest.mark.parametrize("asked", ASKED)
     def test_what_cannot_be_squared_is_refused(self, asked):
         with pytest.raises(
-            ValueError, match=r"durations, are too near to 0, 1.95e-300 on average: choose a unit"
+            ValueError, match=r"durations, are too near 0, 1.95e-300 on average: choose a unit"
         ):
             self.found(asked, time=1e-300)
         with pytest.raises(

@@ -152,7 +152,7 @@ class TestRefusals:
     def test_parameters_are_checked(self, problems):
         with pytest.raises(ValueError, match="did you mean 'mean_ratio'"):
             Learner("single-chain", observed(problems["dense"]), params={"mean_rato": 1.0})
-        with pytest.raises(ValueError, match="one value of each parameter"):
+        with pytest.raises(ValueError, match="each parameter must have a single value"):
             Learner("single-chain", observed(problems["dense"]), params={"mean_ratio": [0.5, 1.0]})
 
     def test_too_few_transitions(self, problems):

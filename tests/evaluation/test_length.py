@@ -1,4 +1,4 @@
-"""How long must I run for this half width? As long as is said; and where no length helps, that is said."""
+"""How long must I run for this half width? The answer is right, and it says so if no length helps."""
 
 import numpy as np
 import pytest

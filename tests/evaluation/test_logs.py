@@ -209,7 +209,7 @@ class TestBreaks:
         log = {"state": states[:-1], "reward": np.ones(100), "next": states[1:]}
         order = rng.permutation(100)
         assert len(moves(log_stream(log))) == 100
-        with pytest.raises(ValueError, match=r"row \d of the log: .*not in the order of time"):
+        with pytest.raises(ValueError, match=r"row \d of the log: .*not in order of time"):
             list(log_stream({name: values[order] for name, values in log.items()}))
 
     @pytest.mark.parametrize("size", [1, 2, 100])

@@ -141,7 +141,7 @@ class TestUnevenTimes:
             ("time", GAPS),  # durations under the name of times
             ("sojourn_time", RNG.choice([1.0, 5.0], ROWS)),
             ("dt", np.where(np.arange(ROWS) % 2, 1, 2)),
-            ("delta_t", RNG.gamma(100.0, 1.0, ROWS)),  # within about 10 %
+            ("delta_t", RNG.gamma(100.0, 1.0, ROWS)),  # within about 10%
             ("timestamp", [str(one) for one in START + (1e6 * POISSON).astype("timedelta64[us]")]),
             ("timestamp", [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=one) for one in POISSON]),
             ("event_ts", POISSON),

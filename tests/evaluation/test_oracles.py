@@ -165,7 +165,7 @@ def test_a_random_policy_against_the_decision_process():
 
 @pytest.mark.slow
 def test_coverage_through_evaluate():
-    """Of 60 intervals at 95 % at least 50 hold, or the one test in 5,000 fails that may; none is too wide."""
+    """Of 60 intervals at 95% at least 50 hold, or the one test in 5,000 fails that may; none is too wide."""
     chain, replications, steps = CHAINS["machine repair"][0], 60, 16_000
     solution = gb.solve(gb.MarkovRewardProcess(chain.transitions, chain.rewards))
     often = np.flatnonzero(solution.stationary > 0.01)

@@ -107,7 +107,7 @@ class TestAnswers:
         found = gb.evaluate_series(x, 0.95).quantiles[0.95]
         assert found.exceedances > 20
         assert found.interval is None
-        assert "clusters so unequal" in found.words
+        assert "such unequal clusters" in found.words
         assert found.longer == 2.0
 
     def test_steps_are_those_of_the_given_series(self):
@@ -228,6 +228,9 @@ class TestAnswers:
         assert (again.batch_means == found.batch_means).all()
         with pytest.raises(ValueError, match="already"):
             found.save(tmp_path / "new" / "series.npz")
+        over_time = gb.evaluate_series(lognormal(300), duration=lognormal(300, seed=1))
+        over_time.save(tmp_path / "time.npz")
+        assert (gb.load_series(tmp_path / "time.npz").durations == over_time.durations).all()
         with pytest.raises(ValueError, match="no estimate of gainbias"):
             gb.load_estimate(tmp_path / "new" / "series.npz")
 
@@ -279,7 +282,7 @@ class TestSources:
         monkeypatch.setattr(series, "FEWEST_OF_A_SAMPLE", 500)
         rough = gb.evaluate_series(stored(frame, tmp_path, kind), column="ms", group="server")
         for name in ("a", "b"):
-            assert "too many to be held" in rough[name].diagnostics.notes[-1]
+            assert "too many numbers to keep in memory" in rough[name].diagnostics.notes[-1]
             assert found[name].mean == pytest.approx(exact[name].mean)
             for level in (0.5, 0.95):
                 best, one = exact[name].quantiles[level].interval, rough[name].quantiles[level].interval
@@ -305,7 +308,10 @@ class TestSources:
         for kind in ("csv", "jsonl"):
             found = gb.evaluate_series(stored(frame, tmp_path, kind), column="ms")
             [reason, *_] = found.diagnostics.warnings
-            assert reason == "cut short after 5,000 numbers: row 5000: ms is the text 'slow', not a number"
+            assert reason == (
+                "cut short after 5,000 numbers: row 5000: ms is the text 'slow', not a number "
+                "(the first row of data is row 0)"
+            )
             assert found.diagnostics.num_numbers == 5000 - found.warm_up
             assert found.quantiles[0.5].interval is not None
 
@@ -328,7 +334,7 @@ class TestSources:
             return counted(*given)
 
         monkeypatch.setattr(series, "_counted", changed)
-        with pytest.raises(ValueError, match="was changed while it was read"):
+        with pytest.raises(ValueError, match="changed while it was read"):
             gb.evaluate_series(path)
 
 
@@ -336,7 +342,7 @@ class TestWrongInput:
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            ({"quantiles": (0.5, 95)}, "between 0 and 1, found 95: say 0.95 for 95 %"),
+            ({"quantiles": (0.5, 95)}, "between 0 and 1, found 95: say 0.95 for 95%"),
             ({"quantiles": 0.0}, "between 0 and 1, found 0.0"),
             ({"quantiles": (float("nan"),)}, "between 0 and 1, found nan"),
             ({"quantiles": "half"}, "between 0 and 1, found 'half'"),
@@ -405,6 +411,38 @@ class TestWrongInput:
         assert reason == f"cut short after 400 numbers: row 400: the number is {what}"
         assert found.mean == gb.evaluate_series(lognormal(500)[:400]).mean
 
+    @pytest.mark.parametrize("row", ["text", "missing", "time"])
+    def test_an_answer_from_a_part_says_so_first(self, tmp_path, row):
+        """What came before is steady, but nobody knows what the rest would have said."""
+        pandas = pytest.importorskip("pandas")
+        table = pandas.DataFrame({"at": np.arange(4000.0), "x": lognormal(4000)}, dtype=object)
+        table.loc[2000, "at" if row == "time" else "x"] = {"text": "abc", "missing": None, "time": 1.0}[row]
+        table.to_csv(tmp_path / "x.csv", index=False)
+        found = gb.evaluate_series(tmp_path / "x.csv", (0.5,), column="x", time="at")
+        assert (found.verdict.kind, found.verdict.is_trusted) == ("cut short", False)
+        assert found.verdict.words.startswith("cut short after ")
+        assert "row 2000: " in found.verdict.words
+        assert found.diagnostics.warnings == (found.verdict.words,)
+        assert found.verdict.words in repr(found)
+        assert found.steps_for(1e-3).steps is None
+        assert found.steps_for(1e-3, level=0.5).steps is None
+
+    def test_a_group_that_was_cut_short_says_so(self):
+        x, groups = lognormal(4000), np.tile(["a", "b"], 2000)
+        x[3000] = np.nan
+        found = gb.evaluate_series(x, (), group=groups)
+        assert [one.verdict.kind for one in found.values()] == ["cut short", "steady"]
+
+    def test_a_log_that_was_cut_short_says_so_first(self):
+        rng = np.random.default_rng(0)
+        log = {"state": rng.integers(0, 2, 9000), "a": rng.integers(0, 2, 9000), "reward": lognormal(9000)}
+        log["reward"][8000] = np.nan
+        for found in (gb.evaluate_log(log), gb.evaluate_log(log, action="a", policy=[1, 1])):
+            facts = found.diagnostics
+            assert (facts.verdict.kind, facts.verdict.is_trusted) == ("cut short", False)
+            assert facts.warnings[0] == facts.gain_warnings[0] == facts.verdict.words
+            assert "verdict   cut short" in repr(found)
+
     def test_complex_numbers_do_not_lose_a_part(self):
         with pytest.raises(ValueError, match=r"row 0: the number is .*1\+0j.*not a number"):
             gb.evaluate_series(np.ones(50, dtype=complex))
@@ -431,7 +469,8 @@ class TestWrongInput:
             ("empty.jsonl", "\n", "is empty"),
             ("list.jsonl", "[1, 2]\n", "row 0 is not an object"),
             ("other.csv", "s\n1\n2\n", "there is no column 'ms'"),
-            ("bare.csv", "1.5\n2\n3\n", "the first line of the file is '1.5', and a name is needed there"),
+            ("bare.csv", "15\n2\n3\n", "the first line of the file is '15', and a name is needed there"),
+            ("bare.csv", "1.5\n2\n3\n", "there is no column 'ms'"),
             (
                 "semicolon.csv",
                 "ms;k\n1;2\n",
@@ -453,7 +492,9 @@ class TestWrongInput:
     def test_a_missing_cell(self, tmp_path):
         (tmp_path / "x.csv").write_text("ms,n\n" + "1,1\n2,1\n" * 20 + ",1\n2,1\n")
         found = gb.evaluate_series(tmp_path / "x.csv", column="ms")
-        assert found.diagnostics.warnings[0] == "cut short after 40 numbers: row 40: ms is nan or missing"
+        assert found.diagnostics.warnings[0] == (
+            "cut short after 40 numbers: row 40: ms is nan or missing (the first row of data is row 0)"
+        )
         assert found.diagnostics.notes == ()
 
     def test_a_broken_line_of_json(self, tmp_path):
@@ -515,7 +556,7 @@ class TestWrongInput:
 
     def test_a_file_that_is_not_in_utf_8(self, tmp_path):
         (tmp_path / "x.csv").write_text("x\n1\n2\n3\n4\n5\n", encoding="utf-16")
-        with pytest.raises(ValueError, match="is not in UTF-8, as CSV must be: save or convert it so"):
+        with pytest.raises(ValueError, match="is not in UTF-8, as CSV must be: save it in UTF-8"):
             gb.evaluate_series(tmp_path / "x.csv")
 
     def test_a_missing_group(self):
@@ -644,7 +685,7 @@ class TestQuantiles:
                     hits[level].append(found[0] <= process.quantiles[level] <= found[1])
         for found in hits.values():
             assert len(found) > 0.9 * runs
-            assert 0.905 <= np.mean(found) <= 0.995  # 95 % of 200, with three standard errors
+            assert 0.905 <= np.mean(found) <= 0.995  # 95% of 200, with three standard errors
 
 
 class TestLogsWithoutStates:
@@ -657,7 +698,7 @@ class TestLogsWithoutStates:
         assert found.diagnostics.num_transitions == 3000 - expected.transient
         assert np.isnan(found.value(0))
         assert found.diagnostics.warnings == ()
-        assert "there is a gain and no values of states" in found.diagnostics.notes[0]
+        assert "there is a gain but no values of states" in found.diagnostics.notes[0]
         assert len(found.diagnostics.notes) == 1
 
     def test_with_a_named_column_and_episodes(self):

@@ -180,7 +180,7 @@ class TestObservations:
             observation_map(box((0, 1)), features, np.ones((3, 1)), "zero")
 
     def test_an_end_loses_nothing(self):
-        """Relative values are the same whether the end has a state of its own or features that are all 0."""
+        """Relative values are the same whether the end has its own state or features that are all 0."""
         moves = np.array([[0.0, 0.6, 0.4], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0]])  # state 2 is the end
         rewards = np.array([1.0, 3.0, 0.0])
         law = gb.solve(gb.MarkovRewardProcess(moves, rewards)).stationary

@@ -137,7 +137,9 @@ class TestTables:
             assert np.concatenate([chunk["x"] for chunk in chunks]).tolist() == [row["x"] for row in rows]
             found = gb.evaluate_series(tmp_path / name, (), column="y")
             [reason, *_] = found.diagnostics.warnings
-            assert reason.endswith("row 40: y is the text 't0', not a number")
+            assert reason.endswith(
+                "row 40: y is the text 't0', not a number (the first row of data is row 0)"
+            )
 
     def test_spaces_around_numbers(self, tmp_path):
         (tmp_path / "x.csv").write_text("state,reward\n" + "1, 2.5\n0 ,1.5\n" * 20)

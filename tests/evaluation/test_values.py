@@ -131,7 +131,7 @@ class TestEstimate:
         estimates = [estimate_values(added(walk.rows, run)) for run in walk.runs(200, 4000, 0)]
         spread = np.std([estimate.values(walk.rows) for estimate in estimates], axis=0)
         widths = np.mean([np.ptp(estimate.intervals(walk.rows), axis=1) for estimate in estimates], axis=0)
-        # Two quantiles of Student's law with 15 to 30 degrees of freedom; the spread has an error of 5 %.
+        # Two quantiles of Student's law with 15 to 30 degrees of freedom; the spread has an error of 5%.
         assert widths / spread == pytest.approx(4.2, rel=0.2)
 
     def test_features_that_span_no_constant_are_centred_too(self):

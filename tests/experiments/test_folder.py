@@ -24,7 +24,7 @@ COMMAND = (
 
 
 def start(folder: Path) -> subprocess.Popen[str]:
-    """Run the small study in processes of their own, which obey Ctrl-C even if those of the tests do not."""
+    """Run the small study in separate processes, which obey Ctrl-C even if those of the tests do not."""
     return subprocess.Popen(
         [sys.executable, "-m", "gainbias", *COMMAND.split(), "--output", str(folder)],
         stdout=subprocess.PIPE,
@@ -48,8 +48,8 @@ def test_stopped_and_resumed_ends_with_the_same_bytes(
         os.killpg(process.pid, sent)
         said = process.communicate(timeout=60)
         if sent == signal.SIGINT:
-            message = f"gainbias: interrupted; what was finished is kept in {folder}: go on with --resume"
-            finishing = "finishing the units that run; Ctrl-C again stops now"
+            message = f"gainbias: interrupted; what was finished is kept in {folder}: continue with --resume"
+            finishing = "finishing the running units; press Ctrl-C again to stop now"
             lines = said[1].splitlines()
             assert (process.returncode, said[0], lines[-2:]) == (1, "", [finishing, message])
             # Only the second time there was something to resume.
@@ -70,7 +70,7 @@ def test_what_is_kept_to_go_on_takes_little_more_room_than_the_tables(results: R
 
 def test_a_finished_study_is_not_run_over(results: Results) -> None:
     before = table_bytes(results)
-    with pytest.raises(ValueError, match="already holds a study: go on with --resume"):
+    with pytest.raises(ValueError, match="already holds a study: continue it with --resume"):
         run_small(results.folder)
     assert table_bytes(results) == before
 

@@ -1,6 +1,6 @@
-"""What may lie in a results folder: pipes, endless lines, foreign names, and files of other users.
+"""Unexpected things in a results folder: pipes, endless lines, foreign names, and files of other users.
 
-Whatever it is, it is said in one sentence, nothing waits or fills the memory, and nothing is lost.
+Whatever it is, one sentence reports it, nothing waits or fills the memory, and nothing is lost.
 """
 
 import errno

@@ -77,7 +77,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A module of a user beside a description, and one that it imports; not yet where Python looks."""
+    """A user's module next to a description, and one that it imports; neither is on Python's path yet."""
     name = f"things_{abs(hash(str(tmp_path))) % 10**8}"
     (tmp_path / f"{name}.py").write_text(MODULE.format(helper=f"{name}_helper"))
     (tmp_path / f"{name}_helper.py").write_text("def chance(bias):\n    return bias\n")
@@ -255,7 +255,7 @@ class TestReferences:
     @pytest.mark.slow
     @pytest.mark.parametrize("is_there", [True, False])
     def test_a_cluster(self, tmp_path: Path, module: str, is_there: bool) -> None:
-        """Dask workers find the module by their PYTHONPATH; one that does not is told so."""
+        """Dask workers find the module by their PYTHONPATH; one that does not find it reports that."""
         file, root = with_module(tmp_path, module), str(Path(__file__).parents[2])
         places = [*sys.path, root, *([str(tmp_path)] if is_there else [])]
         with cluster(tmp_path, workers=1, PYTHONPATH=os.pathsep.join(places)) as dask:

@@ -1,5 +1,6 @@
 """The study: units and their ids, the same bytes however it was run, resuming, refusing."""
 
+import itertools
 import json
 import platform
 from datetime import datetime
@@ -12,10 +13,20 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
+from gainbias.engine.stacked import LaneFound, StackedRun
 from gainbias.experiments.claims.registry import check_claims
 from gainbias.experiments.provenance import code_version
-from gainbias.experiments.reproduce import PAPER_METHODS, PROTOCOLS, VARIANCE_REDUCED, Instance, plan
+from gainbias.experiments.reproduce import (
+    PAPER_METHODS,
+    PROTOCOLS,
+    VARIANCE_REDUCED,
+    Instance,
+    plan,
+    task_by_task,
+)
 from gainbias.experiments.results import Results
+from gainbias.experiments.units import packed
+from gainbias.kernels import gpu
 from gainbias.progress import Watch
 from tests.experiments.cluster import cluster
 from tests.experiments.small import run_small, table_bytes
@@ -217,7 +228,7 @@ def test_a_damaged_record_is_computed_again(results: Results, tmp_path: Path) ->
         ({"workers": 1.5}, "workers must be an integer of at least 1, found 1.5"),
         ({"settings": {"epsilon": object()}}, "settings must be numbers, words and lists of these by name"),
         ({"settings": [1]}, r"settings must be numbers, words and lists of these by name, found \[1\]"),
-        ({"overwrite": True, "resume": True}, "overwrite starts afresh and resume goes on: choose one"),
+        ({"overwrite": True, "resume": True}, "overwrite starts afresh and resume continues: choose one"),
     ],
 )
 def test_bad_input(change, message, tmp_path: Path) -> None:
@@ -254,3 +265,46 @@ def test_a_cluster_gives_the_same_bytes(results: Results, tmp_path: Path, capsys
     found = json.loads(capsys.readouterr().out)
     here = json.dumps([one.to_dict() for one in check_claims(names, quick=True, workers=1)])
     assert [one | {"command": ""} for one in found] == [one | {"command": ""} for one in json.loads(here)]
+
+
+class TestOnGpu:
+    def test_without_one_it_is_refused_before_work(self, tmp_path: Path, monkeypatch) -> None:
+        monkeypatch.setattr(gpu, "is_simulated", lambda: False)
+        monkeypatch.setattr(gpu, "find_spec", lambda name: None)
+        with pytest.raises(ValueError, match=r"not work here, because numba-cuda is not.*gainbias\[gpu\]"):
+            run_small(tmp_path / "results", device="gpu")
+        with pytest.raises(ValueError, match="device must be 'cpu' or 'gpu', found 'tpu'"):
+            run_small(tmp_path / "results", device="tpu")
+        where = {"engine": "dask", "address": "tcp://127.0.0.1:8786", "workers": None}
+        with pytest.raises(ValueError, match="'gpu' is that of this machine: leave engine 'dask' out"):
+            run_small(tmp_path / "results", device="gpu", **where)
+        assert (
+            cli.main(["reproduce", "--output", str(tmp_path / "results"), "--device", "gpu"])
+            == cli.WRONG_INPUT
+        )
+        assert not (tmp_path / "results").exists()
+
+    def test_instances_of_a_task_follow_each_other(self) -> None:
+        units = plan(["literal", "fair"], ["frozen-lake", "random-walk-50"], 2, 1, {})
+        turns = task_by_task(units)
+        places = [(unit.protocol, unit.task, unit.run) for unit in turns]
+        tasks = itertools.product([("literal", 3), ("fair", 2)], ["frozen-lake", "random-walk-50"])
+        assert places == [(name, task, run) for (name, runs), task in tasks for run in range(runs)]
+        assert len({str(unit.companions) for unit in turns}) == 4
+
+    def test_what_lanes_find_makes_the_same_tables(self) -> None:
+        """A lane tells weights, gain and outcome; the rest of its trace is made again."""
+        unit = Instance("fair", "random-walk-50", 0, shorten=3000)
+        made, traces = unit.begin()
+        assert list(traces) == ["lstd"]
+        methods, found = [one for one in PROTOCOLS["fair"].methods if one.goes_on_gpu], {}
+        for method in methods:
+            size = method.step_size or gb.Harmonic(150, 1000)
+            given = StackedRun(method.algorithm, 50, size, method.params, [1, 2, 3, 4, 6, 9, 12, 18, 25, 35])
+            _, num_steps, size, params, checkpoints = given
+            options = {"seeds": 0, "params": params, "checkpoints": checkpoints}
+            trace = gb.run(method.algorithm, made.problem, num_steps, size, **options)
+            lane = trace.weights[0], trace.gain[0], trace.outcomes[0]
+            found[method.name] = LaneFound(given, 0, *lane)
+            assert np.array_equal(found[method.name].trace(made.problem).steps, trace.steps)
+        assert packed(unit.finish((made, traces), found)) == packed(unit.compute())

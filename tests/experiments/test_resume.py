@@ -1,4 +1,4 @@
-"""Resuming: nothing finished goes before its replacement is there; what is computed again is said first."""
+"""Resuming: nothing finished is deleted before its replacement exists; recomputing is announced."""
 
 import io
 import json

@@ -174,7 +174,7 @@ def test_bootstrap_of_diverged_runs_has_an_infinite_end():
 
 @pytest.mark.slow
 def test_bootstrap_covers():
-    """Intervals of the mean of 20 runs on 3 tasks, 95 %: the percentile bootstrap covers a little less."""
+    """Intervals of the mean of 20 runs on 3 tasks, 95%: the percentile bootstrap covers a little less."""
     rng, means = np.random.default_rng(7), np.array([0.0, 1.0, 5.0])
     studies, covered = 600, 0
     for _ in range(studies):

@@ -158,7 +158,7 @@ class Chaos:
             assert "Traceback" not in said, said
         elif what == "SIGTERM":
             self.end(signal.SIGTERM)
-            assert "finishing the units that run" in self.said[-1]
+            assert "finishing the running units" in self.said[-1]
         else:
             self.end(signal.SIGKILL, everyone=what == "group")
         if what == "comment":

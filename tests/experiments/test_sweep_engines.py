@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,15 @@ import pytest
 import gainbias
 from gainbias.experiments import engines, units, workers
 from gainbias.experiments import runner as execution
-from gainbias.experiments.engines import Here, RefusedError, Roster, check_choice, opened, seconds_of
+from gainbias.experiments.engines import (
+    Here,
+    RefusedError,
+    Roster,
+    check_choice,
+    opened,
+    seconds_of,
+    with_gpu,
+)
 from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import execute
@@ -30,6 +39,7 @@ from gainbias.experiments.units import (
     answers_together,
     unpacked,
 )
+from gainbias.kernels import gpu
 from tests.experiments.cluster import children, cluster, kill
 from tests.experiments.trivial import Trivial
 
@@ -92,6 +102,49 @@ class TestBatches:
         engine = self.Counting()
         answers([Trivial(number, takes=5.0) for number in range(3)], engine)
         assert engine.sizes == [1, 1, 1]
+
+
+class TestWithGpu:
+    """What the GPU does is made up: it says how many units it was given."""
+
+    @staticmethod
+    def found(units, monkeypatch, together: int = 1000) -> dict[int, tuple[str, list[int]]]:
+        monkeypatch.setattr(gpu, "device_name", lambda: "a GPU")
+        monkeypatch.setattr(engines.LocalWithGpu, "together", together)
+        numbers, answers = {unit.id: unit.number for unit in units}, dict[int, tuple[str, list[int]]]()
+        with with_gpu(2) as engine:
+            for finished in execute(units, engine):
+                assert finished.machine.endswith(", a GPU") or len(finished.units) < 2
+                for answer in finished.units:
+                    runs = unpacked(answer.payload)["runs"].to_pydict() if answer.payload else {}
+                    answers[numbers[answer.id]] = answer.error, runs.get("together", [])
+        assert len(answers) == len(units)
+        return answers
+
+    def test_companions_go_together(self, monkeypatch) -> None:
+        units = [Trivial(number, kind) for kind in ("nothing", "sleep") for number in range(5)]
+        units = [replace(unit, number=place) for place, unit in enumerate(units)]
+        monkeypatch.setattr(Trivial, "companions", property(lambda unit: unit.does))
+        found = self.found(units, monkeypatch, together=3)
+        assert [found[number] for number in range(10)] == [("", [k]) for k in (3, 3, 3, 2, 2) * 2]
+
+    def test_a_bad_unit_costs_no_other(self, monkeypatch) -> None:
+        found = self.found([Trivial(k, "raise" if k == 1 else "nothing") for k in range(3)], monkeypatch)
+        assert "number 1 is too large" in found[1][0]
+        assert found[0] == found[2] == ("", [2])
+
+    def test_what_is_too_large_to_be_carried_needs_no_gpu(self, monkeypatch) -> None:
+        found = self.found([Trivial(k, "large" if k == 1 else "nothing") for k in range(3)], monkeypatch)
+        assert [found[k] for k in range(3)] == [("", [2]), ("", [0]), ("", [2])]
+
+    def test_a_gpu_that_fails_fails_all(self, monkeypatch) -> None:
+        found = self.found([Trivial(k, "no GPU") for k in range(2)], monkeypatch)
+        assert all(error.startswith("MemoryError: it is full") for error, _ in found.values())
+
+    def test_a_unit_that_kills_its_worker_is_tried_again_without_others(self, monkeypatch) -> None:
+        found = self.found([Trivial(k, "kill" if k == 1 else "nothing") for k in range(3)], monkeypatch)
+        assert found[0] == found[2] == ("", [2])
+        assert found[1][0].startswith("its worker was killed by SIGKILL")
 
 
 def test_workers_that_are_lost_with_the_last_units_are_missed() -> None:
@@ -560,7 +613,7 @@ def test_a_signal_once_finishes_what_runs_and_twice_does_not(
                 os.kill(each, sent)
         time.sleep(0.5)
     _, said = process.communicate(timeout=100)
-    assert said.startswith("finishing the units that run; Ctrl-C again stops now\n")
+    assert said.startswith("finishing the running units; press Ctrl-C again to stop now\n")
     assert ("StoppedError" if times == 1 else "KeyboardInterrupt") in said
     assert time.monotonic() - began < 30.0
     begun = {name for name in os.listdir(tmp_path) if name.isdigit()}

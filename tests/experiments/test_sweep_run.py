@@ -7,8 +7,10 @@ import random
 import shutil
 import signal
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,7 +164,7 @@ class TestResume:
         assert table(results) == before
 
     def test_a_study_is_not_run_over(self, results: Results) -> None:
-        with pytest.raises(ValueError, match="already holds a study: go on with --resume"):
+        with pytest.raises(ValueError, match="already holds a study: continue it with --resume"):
             gb.sweep(STUDY, results.folder, workers=1)
 
     def test_a_folder_of_another_kind_or_a_newer_version_is_refused(self, tmp_path: Path) -> None:
@@ -205,7 +207,7 @@ class TestResume:
     def test_a_note_that_is_damaged_is_written_again(self, results: Results, tmp_path: Path) -> None:
         note = copy(results, tmp_path) / "study.json"
         note.write_text("{")
-        with pytest.raises(ValueError, match=r"study.json is damaged: remove it and go on with --resume"):
+        with pytest.raises(ValueError, match=r"study.json is damaged: remove it and continue with --resume"):
             gb.sweep(STUDY, note.parent, workers=1, resume=True)
         note.unlink()
         with pytest.raises(ValueError, match="is not empty and holds no study"):
@@ -383,6 +385,19 @@ class TestEstimate:
         assert 0.0 < found.seconds < 60.0
         rows = 42 * 3 * 5  # lanes, metrics, checkpoints
         assert found.reporting == pytest.approx(1.0 + 3 * (0.6 + 3 * 0.33) + 1e-6 * rows)
+
+    def test_what_is_compiled_with_the_first_task_is_not_counted_for_each(self, monkeypatch) -> None:
+        study, slept, real = as_study({**STUDY, "instances": 50}), [], Cell.made
+
+        def made(cell: Cell) -> Any:
+            if not slept:
+                slept.append(time.sleep(0.5))
+            return real(cell)
+
+        monkeypatch.setattr(Cell, "made", made)
+        found = estimate(study, workers=1)
+        assert found.compiling >= 0.5
+        assert found.seconds < 0.5 * 50
 
     @pytest.mark.parametrize(
         ("change", "message"),

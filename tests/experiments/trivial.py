@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from gainbias.experiments.provenance import code_of, hash_of
+from gainbias.experiments.units import MOST_CARRIED
 
 REACH = ("gainbias.experiments.units",)
 
@@ -16,7 +17,7 @@ REACH = ("gainbias.experiments.units",)
 class Trivial:
     """A number; `does` may be "nothing", "sleep", "raise", "leave", "hoard" or "kill", as the system does.
 
-    Memory is hoarded in megabytes of the number.
+    Memory is hoarded in megabytes of the number. For a GPU it may also be "large" or "no GPU".
     """
 
     number: int
@@ -44,6 +45,21 @@ class Trivial:
     def compute_together(self, units, device):
         """Compute units one after the other, as those whose lanes run together."""
         yield from (unit.compute() for unit in units)
+
+    def begin(self):
+        """Do all that can go wrong; of a `large` one there is more than is carried."""
+        self.compute()
+        return b"x" * (MOST_CARRIED if self.does == "large" else 0)
+
+    def run_stacked(self, begun):
+        """Return how many units there are, for each."""
+        if self.does == "no GPU":
+            raise MemoryError("it is full")
+        return [{"together": len(begun)} for _ in begun]
+
+    def finish(self, begun, found):
+        """Return the number and what was found."""
+        return {"runs": {"number": [self.number], "together": [found.get("together", 0)]}}
 
     def compute(self) -> dict[str, dict[str, list[int]]]:
         if self.does == "raise":

@@ -281,7 +281,7 @@ def at_once() -> list[str]:
 
 
 def assembly() -> list[str]:
-    """Return the kernels that have fused operations, compiled for a GPU that need not be here.
+    """Return the kernels that have fused operations, compiled for a GPU that this machine need not have.
 
     What they do is done in Python, so that a solve goes on to the next one.
     """

@@ -50,7 +50,7 @@ CHAINS = {"one class": one_class, "two classes": two_classes}
 
 @dataclass(frozen=True)
 class Dense:
-    """A chain whose solver is said to be far off, and what its bounds are made of as dense matrices."""
+    """A chain whose solver is assumed to be far off, and the parts of its bounds as dense matrices."""
 
     chain: np.ndarray
     solver: EliminationSolver

@@ -346,7 +346,7 @@ class TestFromRates:
         assert process.csr[0, 2] == 0.0
         assert process.csr[0, 1] * process.rate == 100.0
         with pytest.raises(
-            ValueError, match=r"generator\[0, 2\] is -1e-10, the rate from a state to another"
+            ValueError, match=r"generator\[0, 2\] is -1e-10, the rate from one state to another"
         ):
             MarkovRewardProcess.from_rates([[-100, 100, -1e-10], [90, -100, 10], [1, 1, -2]], np.zeros(3))
 
@@ -356,7 +356,7 @@ class TestFromRates:
         process = MarkovRewardProcess.from_rates(rates, np.zeros(3))
         expected = rates.clip(0) + np.diag(process.rate + rates.diagonal())
         np.testing.assert_allclose(process.csr.toarray() * process.rate, expected, rtol=1e-6)
-        with pytest.raises(ValueError, match=r"generator\[2, 0\] is -9.99\d*e-09, the rate from a state to"):
+        with pytest.raises(ValueError, match=r"generator\[2, 0\] is -9.99\d*e-09, the rate from one state"):
             MarkovRewardProcess.from_rates(rates.astype(np.float64), np.zeros(3))
 
     def test_no_jumps(self):
@@ -373,7 +373,7 @@ class TestFromRates:
             MarkovRewardProcess.from_rates(RATES + np.diag([0, 1, 0]), np.zeros(3))
         with pytest.raises(ValueError, match="row 0 of generator sums to 3, must be 0"):
             MarkovRewardProcess.from_rates([[3.0]], [1.0])
-        message = "generator[0, 1] is -2.0, the rate from a state to another must be at least 0"
+        message = "generator[0, 1] is -2.0, the rate from one state to another must be at least 0"
         with pytest.raises(ValueError, match=exactly(message)):
             MarkovRewardProcess.from_rates(-RATES, np.zeros(3))
         with pytest.raises(
@@ -400,7 +400,7 @@ class TestFromRates:
     def test_rates_too_far_apart(self):
         message = (
             "generator[0, 1] is 1e-200, which double precision cannot hold relative to the fastest rates, "
-            "about 1.5309e+200: leave it out, or the states that are so fast"
+            "about 1.5309e+200: leave it out, or leave out the states that are so fast"
         )
         with pytest.raises(ValueError, match=exactly(message)):
             MarkovRewardProcess.from_rates([[-1e-200, 1e-200], [1e200, -1e200]], [0.0, 1.0])

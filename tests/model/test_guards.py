@@ -80,7 +80,7 @@ class TestNoise:
         process = gb.MarkovRewardProcess(two_blocks(3, 1e-13), rewards)
         truth = gb.solve(process, method="dense-gth").bias
         assert np.abs(truth - Blind(process).solve(rewards)).max() > 4.0
-        with pytest.raises(MethodError, match=r"^\d\.\de-0[12] of a random right side is left after it was"):
+        with pytest.raises(MethodError, match=r"^\d\.\de-0[12] of a random right side is left after a solve"):
             solve_and_certify(process.csr, rewards, Blind(process))
 
     def test_how_much_may_be_left(self) -> None:
@@ -259,7 +259,7 @@ def test_a_law_whose_entries_cancel_is_none(cancels: float, is_refused: bool) ->
 
 
 class TestLaw:
-    """Methods that iterate have the stationary law to nearly all digits, or a note says so."""
+    """Iterative methods find the stationary law to nearly all digits, or a note says that they do not."""
 
     @pytest.mark.parametrize("method", ["power", "krylov", "incomplete-gth"])
     @pytest.mark.parametrize("slowness", [0.5, 3e-2])

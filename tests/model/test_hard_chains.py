@@ -1,4 +1,4 @@
-"""Chains and rewards on which a wrong number once came out with a small error bound, kept for ever."""
+"""Chains and rewards that once gave a wrong number with a small error bound, kept as tests."""
 
 import re
 import time

@@ -225,9 +225,7 @@ class TestBounds:
         monkeypatch.setattr(mixing, "EXACT_STATES", 1)
         monkeypatch.setattr(mixing, "LONGEST_BLOCK", 1)
         process = process_of(np.array([[0, 0.5, 0.5], [1.0, 0, 0], [0, 0.5, 0.5]]))
-        with pytest.raises(
-            gb.ConvergenceError, match="no contraction in 1 steps, so that the mixing time has no"
-        ):
+        with pytest.raises(gb.ConvergenceError, match="no contraction in 1 steps, so the mixing time has no"):
             gb.mixing_time(process, 0.01)
 
     def test_a_large_slow_chain(self):

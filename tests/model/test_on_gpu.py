@@ -1,6 +1,6 @@
-"""Solves as a GPU would do them: in the simulator of numba, and compiled for a GPU that need not be here.
+"""Solves as a GPU would do them: in the simulator of numba, and compiled for a GPU, without one.
 
-Both happen in processes of their own, because the simulator is chosen when numba's CUDA part is imported.
+Both happen in separate processes, because the simulator is chosen when numba's CUDA part is imported.
 """
 
 import importlib.util
@@ -89,6 +89,16 @@ class TestRefused:
         monkeypatch.setattr(on_gpu, "free_memory", lambda: 2**30)
         with pytest.raises(ValueError, match="of the GPU's memory"):
             gb.solve(self.mrp, max_memory=100.0, device="gpu")
+
+    def test_memory_that_another_program_took(self, monkeypatch) -> None:
+        def refuse(_: object) -> None:
+            raise RuntimeError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+
+        monkeypatch.setattr(on_gpu, "what_is_missing", str)
+        monkeypatch.setattr(on_gpu, "free_memory", lambda: 2**30)
+        monkeypatch.setattr(on_gpu, "sent", refuse)
+        with pytest.raises(MemoryError, match=r"the GPU has no memory left, of which .* use device='cpu'"):
+            gb.solve(self.mrp, device="gpu")
 
     def test_huge_rewards(self, monkeypatch) -> None:
         monkeypatch.setattr(on_gpu, "what_is_missing", str)

@@ -476,7 +476,7 @@ def test_embedded_chain() -> None:
 
 
 def test_policy_of_a_decision_process() -> None:
-    """Durations of actions are averaged with twice the digits, beside a process of their exact mean."""
+    """Durations of actions are averaged with twice the digits: compare with a process of exact means."""
     rng = np.random.default_rng(8)
     kernel = rng.dirichlet(np.ones(4), (4, 3))
     rewards, durations = rng.normal(size=(4, 3)), 10.0 ** rng.uniform(-3, 3, (4, 3))

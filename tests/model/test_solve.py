@@ -1,4 +1,4 @@
-"""The choice of the method, handing over, limits, and what is said when it cannot be done."""
+"""The choice of the method, handing over to another, limits, and the messages when none works."""
 
 import importlib.util
 import os
@@ -402,3 +402,14 @@ def test_a_solution_in_words():
     assert re.fullmatch(r"gain +0\.5, off by at most \d\.?\d*e-1\d", gain)
     assert bias == "bias      highest 0.833333 at works, lowest -4.16667 at broken; relative, with mean 0"
     assert others == ["method    dense-gth"]
+
+
+def test_a_solution_of_several_classes_in_words():
+    walk = gb.MarkovRewardProcess(
+        [[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1]], [0.0, 0.0, 3.0], labels=["ruin", "play", "win"]
+    )
+    classes, ruin, win, method = str(gb.solve(walk, multichain=True)).splitlines()
+    assert classes == "classes   2 recurrent, 1 transient states"
+    assert re.fullmatch(r"gain      0, off by at most \S+: class of ruin, states: 1", ruin)
+    assert re.fullmatch(r"gain      3, off by at most \S+: class of win, states: 1", win)
+    assert method == "method    dense-gth"

@@ -72,7 +72,7 @@ def test_krylov_where_small_probabilities_are_off(n: int, up: float, down: float
 
 
 def test_values_of_a_state_that_is_never_visited_hide_nothing() -> None:
-    """Values of 1e20 come from a state whose jumps do not count, and the others have errors of their own."""
+    """Values of 1e20 come from a state whose jumps do not count; other values have their own errors."""
     chain = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [1e-20, 0.0, 1.0]])
     solution = gb.solve(gb.MarkovRewardProcess(chain, [1e-3, -1e-3, 1.0]))
     check(solution, rational_answer(chain, [1e-3, -1e-3, 1.0]).asymptotic_variance, 1e-13)

@@ -60,7 +60,7 @@ class Decisions:
         Mean duration of a step, and what it pays per unit of time. Durations have the law `sojourn`.
     sojourn : {"gamma", "lognormal"}
     overlap : {"good", "weak"}
-        Whether at least 80 % of long logs should be answered without a warning.
+        Whether at least 80% of long logs should be answered without a warning.
     features, ratio_features : (n, A, d) arrays or None
     expressible : {"both", "values", "ratio", "neither"}
         What of the truth lies in the span of its features.

@@ -97,7 +97,7 @@ def exact_answer(mrp: gb.MarkovRewardProcess) -> Exact:
 
 
 def enclosed_answer(mrp: gb.MarkovRewardProcess) -> Exact:
-    """Return the same, each number to 30 digits of its own, by intervals that are narrowed until they are.
+    """Return the same, each number to 30 digits, by intervals that are narrowed until this holds.
 
     A gain, bias or variance that may be 0 is known to 200 digits of the largest or of 1.
     """

@@ -244,7 +244,7 @@ def autoregressive(phi: float) -> Process:
 
 
 def slow_under_fast(slow: float = 0.999, fast: float = 0.3, deviation: float = 0.2) -> Process:
-    """A small slow autoregression beside a fast one of standard deviation 1."""
+    """A small slow autoregression added to a fast one of standard deviation 1."""
     return Process(
         "slow-under-fast",
         "autoregression",
@@ -476,7 +476,7 @@ def changing(
 
 
 def never_mixing(chains: int = 4, spread: float = 0.1) -> Process:
-    """Several chains, each with a level of its own for ever: normal with this standard deviation."""
+    """Several chains, each of which always keeps its own level: normal with this standard deviation."""
 
     def generate(rng: Random, length: int, runs: int) -> Floats:
         levels = spread * rng.standard_normal((runs, chains))

@@ -334,7 +334,7 @@ def cooling(phi: float = 0.95, start: float = 12.0) -> Process:
 
 
 def odd_one_out(chains: int = 3, apart: float = 0.3, phi: float = 0.5) -> Process:
-    """Several chains, the last of which stays on a level of its own."""
+    """Several chains, the last of which stays on a different level."""
 
     def generate(rng: Random, length: int, runs: int) -> Floats:
         each = length // chains

@@ -31,7 +31,7 @@ def iid_rows(law: ArrayLike, rewards: ArrayLike) -> ExactChain:
 
 
 def cycle(rewards: ArrayLike) -> ExactChain:
-    """One state after the other, for ever: nothing is random, so the asymptotic variance is zero."""
+    """One state after the other in a cycle: nothing is random, so the asymptotic variance is zero."""
     reward = wide(rewards)
     n = len(reward)
     transitions = csr_array((np.ones(n), (np.arange(n), np.roll(np.arange(n), -1))), shape=(n, n))
@@ -52,7 +52,7 @@ def layered_cycle(laws: ArrayLike, rewards: ArrayLike) -> ExactChain:
 
 
 def with_transient_tail(chain: ExactChain, advance: ArrayLike, tail_rewards: ArrayLike) -> ExactChain:
-    """Append states that are left for ever: tail state j goes to j - 1 with probability ``advance[j]``.
+    """Append transient states: tail state j goes to j - 1 with probability ``advance[j]``.
 
     The first one enters the chain, at its first or its last state with equal chances.
     """

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from tests.oracles.decisions import DECISIONS, Decisions, under
+from tests.oracles.decisions_fresh import FRESH_DECISIONS, FRESH_NUMBERS
 from tests.oracles.decisions_held_out import HELD_OUT_DECISIONS
 from tests.oracles.decisions_late import LATE_DECISIONS, LEARNT_FROM, NUMBER_DECISIONS
 
-ALL = {**DECISIONS, **HELD_OUT_DECISIONS, **LATE_DECISIONS}
+ALL = {**DECISIONS, **HELD_OUT_DECISIONS, **LATE_DECISIONS, **FRESH_DECISIONS}
+NUMBERS = {**LEARNT_FROM, **NUMBER_DECISIONS, **FRESH_NUMBERS}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -74,7 +76,7 @@ def test_features_express_what_they_say(name: str):
 
 @pytest.mark.parametrize("name", ["random", "many-choices"])
 def test_what_a_row_is_worth_is_the_variance_of_the_mean_ratio(name: str):
-    """Of 2,000 logs; the standard error of a variance from them is 3 %."""
+    """Of 2,000 logs; the standard error of a variance from them is 3%."""
     made = ALL[name]()
     logs = made.logs(np.random.default_rng(0), 500, 2_000)
     means = made.ratio[logs.states, logs.actions].mean(axis=1)
@@ -92,9 +94,9 @@ def test_unseen_is_what_logs_lack():
     assert np.mean(lacking) == pytest.approx(made.unseen(2_000), rel=0.1)
 
 
-@pytest.mark.parametrize("name", {**LEARNT_FROM, **NUMBER_DECISIONS})
+@pytest.mark.parametrize("name", NUMBERS)
 def test_processes_with_numbers_are_decision_processes(name: str):
-    made = {**LEARNT_FROM, **NUMBER_DECISIONS}[name]()
+    made = NUMBERS[name]()
     logs = made.logs(np.random.default_rng(0), 300, 20)
     seen = logs.states.reshape(-1, made.dimension)
     for policy in (made.behaviour, made.target):

@@ -33,7 +33,7 @@ class TestMarks:
             assert "typed this" in text, name
             assert re.search(r'Seed 3|"seed": 3', text), name
         assert problems((folder / "claims.tex").read_text()) == []
-        assert (folder / "claims.md").read_text().startswith(f"**{QUICK}: all claims here.")
+        assert (folder / "claims.md").read_text().startswith(f"**{QUICK}: these 2 claims.")
         page = (folder / "index.html").read_text()
         assert '<p class="warning" role="note">' + QUICK in page
         assert "Average of rewards (quick look)" in page

@@ -9,6 +9,8 @@ import pytest
 from gainbias import cli
 from gainbias.evaluation.sources import environments
 from gainbias.report import demo
+from tests.report.interactive.browser import Browser
+from tests.report.interactive.conftest import driver, programs  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +40,13 @@ def test_each_kind_of_answer_is_there_and_true(shown):
             assert low < one.exact < high
 
 
+def test_the_first_page_of_the_documentation_shows_them(shown):
+    page = (Path(__file__).parents[2] / "docs" / "start.md").read_text(encoding="utf-8")
+    for one in shown[1]:
+        asked = f"{one.have}. {one.question}"
+        assert f"| {asked[:1].upper() + asked[1:]} | {one.answer} | {one.exact:.6g} |" in page
+
+
 def test_its_commands_give_the_same_answers(shown, capsys):
     for one in shown[1]:
         words = shlex.split(one.command)[1:]
@@ -52,9 +61,28 @@ def test_the_page_leads_to_the_others(shown):
     page = (folder / "index.html").read_text()
     for one in answers:
         assert one.question in page
+        assert one.verdict in ("steady", "exact")
+        assert f'<span class="verdict held">{one.verdict}</span> (exact: ' in page
         assert f'<pre class="command">{one.command}</pre>' in page  # its lines are broken on a phone
         assert one.command in page
         assert one.page is None or (f'<a href="{one.page}">' in page and (folder / one.page).is_file())
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_page_fits_its_screen(driver, shown, width, height):  # noqa: F811
+    """On a desktop all answers are seen at once; on a phone no command makes the page wider."""
+    window = Browser(driver, shown[0] / "index.html").open(width=width, height=height)
+    assert window.run("return document.documentElement.scrollWidth <= innerWidth")
+    wider = (
+        "return [...document.querySelectorAll('.command')].filter(e => e.scrollWidth > e.clientWidth).length"
+    )
+    assert window.run(wider) == 0
+    bottoms = window.run(
+        "return [...document.querySelectorAll('strong')].map(e => e.getBoundingClientRect().bottom)"
+    )
+    assert len(bottoms) == 5
+    assert bottoms[-1 if width == 1280 else 0] <= height
+    assert window.complaints() == []
 
 
 def test_nothing_is_overwritten(shown, capsys):

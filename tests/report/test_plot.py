@@ -1,14 +1,19 @@
 """Results as figures: what is drawn is what was found, and no letter is cut off."""
 
+from dataclasses import replace
+
 import gymnasium
 import numpy as np
 import pytest
 
 import gainbias as gb
+from gainbias.evaluation.estimate import History
+from gainbias.report.figures.estimates import gain_range
 from tests.evaluation.chains import Queue
 from tests.evaluation.test_files import Drift
 
 matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib.pyplot")
 
 ALWAYS = np.ones(6, dtype=int)
 
@@ -61,20 +66,37 @@ class TestEstimates:
         ends = np.array([segment[:, 1] for segment in bars.get_segments()])
         assert ends == pytest.approx(estimate.value_interval(np.arange(6)))
 
-    def test_the_axis_of_the_gain_ends_where_nothing_is_drawn(self):
+    def test_the_axis_of_the_gain_shows_its_last_interval_and_ends_where_nothing_is_drawn(self):
         """Where rewards are rare, early bands reach far up, and hardly below 0."""
         estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=20_000)
         history, panel = estimate.history, gb.plot(estimate).figure.axes[0]
         least, most = panel.get_ylim()
+        low, high = estimate.gain_interval
+        late = history.gain[history.transitions >= 200]
+        assert least < min(low, late.min()) <= max(high, late.max()) < most
+        assert most - least <= 1.15 * (np.ptp(late) + 2 * (high - low))
         lowest = min(history.low[np.isfinite(history.low)].min(), history.gain.min())
-        assert lowest - 0.1 * (most - least) <= least <= lowest
-        assert most > estimate.gain_interval[1]
+        assert least >= lowest - 0.1 * (most - least)
+
+    @pytest.mark.parametrize(
+        ("low", "high", "ends"),
+        [
+            ((-9.0, 0.5, 0.9), (11.0, 1.5, 1.1), (0.78, 1.22)),  # wide bands, which are cut off
+            ((0.9, 0.9, 0.9), (1.1, 1.1, 1.1), (0.88, 1.12)),  # nothing is drawn further out
+        ],
+    )
+    def test_the_range_of_the_gain_by_hand(self, low, high, ends):
+        """The last interval with as much again on either side, and a twentieth more."""
+        history = History(np.array([10, 1_000, 10_000]), np.ones(3), np.array(low), np.array(high))
+        estimate = gb.evaluate(Queue, ALWAYS, num_steps=2_000)
+        found = gain_range(replace(estimate, gain=1.0, gain_interval=(0.9, 1.1), history=history))
+        assert found == pytest.approx(ends)
 
     @pytest.mark.parametrize(
         ("env", "features", "titles"),
         [
             (Line, "auto", ["Gain per step", "Relative values, with intervals"]),
-            (Drift, "auto", ["Gain per step", "Relative values (white: seen too rarely)", ""]),
+            (Drift, "auto", ["Gain per step", "Relative values (grey: seen too rarely)", ""]),
             (Drift, lambda seen: seen, ["Gain per step"]),  # no bounds are known
             ("CartPole-v1", "auto", ["Gain per step"]),
             ("Taxi", "auto", ["Gain per step", "Worst and best observations, with intervals"]),
@@ -91,6 +113,18 @@ class TestEstimates:
         panel = gb.plot(gb.evaluate("FrozenLake-v1", "random", num_steps=num_steps)).figure.axes[1]
         assert (len(panel.lines[1].get_xdata()) > 0) == has_grey
         assert ("grey" in panel.get_xlabel()) == has_grey
+
+    def test_what_was_not_seen_does_not_look_like_a_value(self):
+        """The middle of the colours is white, as is paper."""
+        [mesh] = gb.plot(gb.evaluate(Drift, "random", num_steps=5_000)).figure.axes[1].collections
+        assert np.ma.getmaskarray(mesh.get_array()).any()
+        drawn = mesh.to_rgba(np.ma.masked_invalid([np.nan, *np.linspace(*mesh.get_clim(), 9)]))
+        unseen, *values = drawn[:, :3] * drawn[:, 3:] + 1.0 - drawn[:, 3:]  # on white paper
+        assert min(abs(unseen - value).max() for value in values) > 0.1
+
+    def test_a_gain_that_never_changed_has_no_legend_of_bands(self):
+        assert gb.plot(gb.evaluate(Queue, 0 * ALWAYS, num_steps=20_000)).figure.legends == []
+        assert len(gb.plot(gb.evaluate(Queue, ALWAYS, num_steps=20_000)).figure.legends) == 1
 
     def test_no_extremes_of_several_numbers(self):
         estimate = gb.evaluate(Cube, "random", num_steps=20)
@@ -155,6 +189,16 @@ class TestRuns:
         assert len(axes.lines) == len(STEPS)
         assert labels_of(axes) == ["Double chain, Harmonic(a=10, c0=100)", "Double chain, Constant(a=0.1)"]
 
+    def test_axes_have_few_numbers_and_show_the_lines(self, trace):
+        """A band reaches far down where a run happens to pass an error of 0."""
+        axes = gb.plot(trace)
+        for axis in (axes.xaxis, axes.yaxis):
+            assert 2 <= len(axis.get_majorticklocs()) <= 4
+            assert len(axis.get_minorticklocs()) == 0
+        least = min(line.get_ydata().min() for line in axes.lines)
+        bands = min(band.get_paths()[0].vertices[:, 1].min() for band in axes.collections)
+        assert bands < least / 5 <= axes.get_ylim()[0] * (1 + 1e-9) < least
+
     def test_no_band_around_one_run(self):
         axes = gb.plot(gb.run("double-chain", PROBLEM, 500, 0.1))
         assert (len(axes.lines), len(axes.collections)) == (1, 0)
@@ -214,6 +258,19 @@ class TestIntervals:
         assert fills[1] == "none"
         assert [text.get_text() for text in axes.texts] == [estimates["shifted"].verdict.kind]
 
+    @pytest.mark.parametrize("at", [0, -1])
+    def test_words_stay_within_the_panel(self, estimates, at):
+        """The answer in doubt is the least of all, or the largest."""
+        others = [gb.evaluate(Queue, ALWAYS, num_steps=20_000, seed=seed) for seed in (1, 2)]
+        facts = estimates["shut"].diagnostics
+        facts = replace(facts, verdict=replace(facts.verdict, kind="chains disagree"))
+        shut = replace(estimates["shut"], diagnostics=facts, gain=0.0 if at == 0 else 2.0)
+        axes = gb.plot({"some": others[0], "shut": shut, "others": others[1]})
+        [words] = axes.texts
+        inner, outer = words.get_window_extent(), axes.get_window_extent()
+        assert words.get_text() == "chains disagree"
+        assert outer.x0 <= inner.x0 < inner.x1 <= outer.x1
+
     def test_a_comparison_beside_nothing(self):
         found = gb.compare(Queue, ALWAYS, 0 * ALWAYS, num_steps=5_000)
         axes = gb.plot(found)
@@ -230,6 +287,16 @@ class TestModels:
         assert right.lines[0].get_ydata() == pytest.approx(solution.stationary)
         assert [text.get_text() for text in left.get_xticklabels()] == ["idle", "busy"]
         assert labels_of(gb.plot({"before": solution, "after": solution})) == ["before", "after"]
+
+    def test_the_largest_mark_is_whole(self):
+        transitions = [[0.5, 0.5, 0.0], [0.3, 0.6, 0.1], [0.1, 0.0, 0.9]]
+        solution = gb.solve(gb.MarkovRewardProcess(transitions, [0.0, 1.0, -2.0]))
+        _, right = gb.plot(solution).figure.axes
+        figure, mark = right.figure, right.transData.transform((0, solution.stationary.max()))
+        figure.draw_without_rendering()
+        size = right.lines[0].get_markersize() / 72 * figure.dpi
+        assert right.get_window_extent().y1 - mark[1] > size / 2
+        assert right.get_ylim()[0] == 0.0
 
     def test_several_classes_have_gains_instead(self):
         mrp = gb.MarkovRewardProcess([[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1]], [0.0, 0.0, 3.0])
@@ -260,6 +327,12 @@ class TestModels:
         values = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
         assert values == [bounds["small"].value]
         assert [text.get_text() for text in axes.texts] == ["says nothing", "not certified"]
+        unnamed = gb.plot(list(bounds.values()))
+        names = [label.get_text() for label in unnamed.get_yticklabels()]
+        assert len(set(names)) == 2
+        close = gb.bound("double-chain", PROBLEM, step_size=0.0005, **common)
+        assert 1.0 < close.value / close.trivial.without_steps < 1.01
+        assert len(gb.plot(close).get_xticks()) >= 2
 
 
 @pytest.fixture(scope="module")
@@ -267,6 +340,8 @@ def results(trace):
     long = {"a name that is longer than any legend of a small figure has room for in one line": trace}
     waits = np.random.default_rng(0).exponential(3.0, 4_000)
     estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=5_000)
+    compared = gb.compare(Queue, ALWAYS, 0 * ALWAYS, num_steps=5_000)
+    bound = gb.bound("double-chain", PROBLEM, step_size=0.0005, num_steps=1_000, sampling="iid")
     return {
         "trace": trace,
         "names": long,
@@ -275,6 +350,8 @@ def results(trace):
         "map": gb.evaluate(Drift, "random", num_steps=5_000),
         "extremes": gb.evaluate("Taxi", "random", num_steps=5_000),
         "estimates": {"the policy that was in use until the end of last year": estimate, "new": estimate},
+        "comparisons": {"letting in everybody who comes - turning away everybody, as we did": compared},
+        "bounds": [bound, bound],
         "series": gb.evaluate_series(waits),
         "solution": gb.solve(
             gb.MarkovRewardProcess(
@@ -287,12 +364,10 @@ def results(trace):
 class TestFiles:
     """What is saved is whole: matplotlib writes the figure as it is, without a search for what sticks out."""
 
-    @pytest.mark.parametrize(
-        "name", ["trace", "names", "traces", "estimate", "map", "extremes", "estimates", "series", "solution"]
-    )
-    def test_no_letter_is_cut_off(self, results, name):
-        figure = gb.plot(results[name]).figure
-        assert sticks_out(figure) < 0.02
+    def test_no_letter_is_cut_off(self, results):
+        assert {name: sticks_out(gb.plot(one).figure) for name, one in results.items()} == pytest.approx(
+            dict.fromkeys(results, 0.0), abs=0.02
+        )
 
     def test_it_would_be_seen(self, trace):
         figure = gb.plot(trace).figure

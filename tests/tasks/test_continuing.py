@@ -68,7 +68,7 @@ class TestRestart:
             [choose(1)(0), choose(2)(1), choose(3, ended=True)(2), [[(1.0, 3, 0.0, True)]] * 2],
             [1.0, 0.0, 0.0, 0.0],
         )
-        policy = [1, 0, 1, 0]  # it stays in state 1 for ever
+        policy = [1, 0, 1, 0]  # it never leaves state 1
         assert gb.continuing(table, policy).labels == (0, 1, 2, 3)
         visited = gb.continuing(table, policy, states="visited")
         assert visited.labels == (0, 1)

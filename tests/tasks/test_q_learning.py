@@ -85,7 +85,7 @@ def test_values_converge_to_discounted_returns():
 
 
 def test_a_cut_is_no_end():
-    # One state, reward 1 for ever: the value is 1 / (1 - discount) though episodes are cut after 5 steps.
+    # One state, always reward 1: the value is 1 / (1 - discount) though episodes are cut after 5 steps.
     table = gb.TransitionTable([[[(1.0, 0, 1.0, False)]]], [1.0])
     learned = gb.q_learning(table, episodes=200, max_steps=5, discount=0.5)
     assert learned.values[0, 0] == pytest.approx(2.0, rel=1e-3)
@@ -93,7 +93,7 @@ def test_a_cut_is_no_end():
 
 
 def test_chance_decides_among_equal_values():
-    # Without it, action 0 would be taken for ever, and the corridor would never be left.
+    # Without it, action 0 would always be taken, and the corridor would never be left.
     assert gb.q_learning(corridor(6), episodes=20, exploration=0.0, max_steps=1000).ended_episodes == 20
 
 
@@ -110,7 +110,7 @@ def test_seeds():
 
 def test_whether_a_policy_always_ends():
     assert gb.q_learning(corridor(3), episodes=100).always_ends
-    # Ending pays less than going on for ever.
+    # Ending pays less than going on without end.
     trap = gb.TransitionTable([[[(1.0, 0, 1.0, False)], [(1.0, 0, 0.0, True)]]], [1.0])
     assert not gb.q_learning(trap, episodes=50, max_steps=20).always_ends
 

@@ -64,7 +64,7 @@ class TestWays:
         assert covered > 1000
 
     def test_moments_that_are_not_symmetric_do_not_grow(self):
-        """Rounding makes them so, and nothing would damp them beside a fast gain."""
+        """Rounding makes them so, and nothing would damp them next to a fast gain."""
         recursion, first = recursion_of("td-lambda", random_problem())
         begin, rng = recursion.begin(first), np.random.default_rng(0)
         fast = advance._fast_entries(recursion, begin, 0.05)[0]

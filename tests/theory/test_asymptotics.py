@@ -245,7 +245,7 @@ class TestEfficiency:
             assert found == pytest.approx(1.0 / kept, rel=1e-9)
 
     def test_without_the_constant_errors_of_its_means_count(self):
-        """As they do for relative-td; those of single-chain, with steps of their own, do not."""
+        """As they do for relative-td; those of single-chain, with their own steps, do not."""
         assert 1.05 < gb.efficiency("centred-td", small_problem("dense", 8)) < 1.2
         assert gb.efficiency("single-chain", small_problem("dense", 8)) == pytest.approx(1.0, rel=1e-8)
 

@@ -189,7 +189,7 @@ def test_paths_have_all_probability_and_stay_in_the_ball():
 
 
 def test_a_lemma_that_is_false_is_found_out():
-    """The printed order of eta1 and eta2, as a check of its own."""
+    """The printed order of eta1 and eta2, checked separately."""
     case = edge_case("two states that swap")
     numbers = case.problem.condition_numbers
     statement = replace(

@@ -25,5 +25,5 @@ def test_no_two_things_share_a_name(house: dict[str, Any], names: str, allowed: 
 
 
 def test_modules_are_few_and_none_is_huge(house: dict[str, Any]) -> None:
-    assert house["modules"] <= 226
+    assert house["modules"] <= 229
     assert int(re.findall(r"(\d+) lines", house["largest module"])[0]) <= 700

@@ -5,14 +5,14 @@ With N(s) the number of visits to s, for each transition (s, r, s'):
     N(s) <- N(s) + 1
     V(s) <- V(s) + alpha / (N(s) + h) (r + V(s') - V(s))
 
-What is reported is V - (max V + min V) / 2, and the mean of the rewards as gain. No gain enters the update,
+The output is V - (max V + min V) / 2, with the mean of the rewards as gain. No gain enters the update,
 so all values drift together, like alpha g log t. That is so slow (28 alpha g after 10^12 steps) that V itself
-need not be centred on the way: rounding stays harmless.
+need not be centred meanwhile: rounding does no harm.
 
 This is the paper's Q-learning with adaptive steps for one policy. Local clocks and centring are the paper's;
-the rest is rebuilt. alpha is `step_size`, where `Constant` is the paper's choice: steps shrink by themselves.
-h is `offset`. The clocks are essential: with a common one, differences of values settle where R + P V - V is
-proportional to 1 / mu instead of constant, which is elsewhere.
+the rest is rebuilt. alpha is `step_size`, where `Constant` is the paper's choice, since steps shrink anyway.
+h is `offset`. The clocks are essential: with a common clock, differences of values settle at a different
+point, where R + P V - V is proportional to 1 / mu instead of constant.
 
 Converges to the bias, centred at the middle of its range. The values are the weights, so it exists for
 tabular features only.

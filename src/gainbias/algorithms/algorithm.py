@@ -1,7 +1,7 @@
 """What an algorithm is: the record `Algorithm`, and the small records that its functions take and return.
 
-In this order: what parameters may be (`ParameterRange`), what an algorithm is given and what it answers
-(`Move`, `Setting`, `Output`), how it is computed (`Form`), what is claimed and told about it (`Declared`,
+In this order: the range of parameters (`ParameterRange`), the inputs and the output of an algorithm
+(`Move`, `Setting`, `Output`), how it is computed (`Form`), what is claimed and said about it (`Declared`,
 `About`), and the whole (`Algorithm`).
 """
 
@@ -20,7 +20,7 @@ from gainbias.types import Floats
 
 @dataclass(frozen=True)
 class ParameterRange:
-    """The values that a parameter may take, from `least` to `most`; the fields say whether the ends count.
+    """The values that a parameter may take, from `least` to `most`; the fields say whether ends are included.
 
     Examples
     --------
@@ -53,7 +53,7 @@ FRACTION = ParameterRange(0.0, 1.0, with_least=True)
 
 
 PerLane: TypeAlias = Any
-"""A number for each lane: an array of shape (lanes,) where lanes go together, otherwise a float."""
+"""A number for each lane: an array of shape (lanes,) if lanes run together, otherwise a float."""
 
 Weights: TypeAlias = Floats
 
@@ -158,10 +158,10 @@ def never(params: Any) -> bool:
 
 
 class OwnAverage(NamedTuple):
-    """How a form averages its weights over steps, if its state does not hold them as they are.
+    """How a form averages its weights over steps, if its state does not contain them directly.
 
-    `begin` makes a state forget the weights of the steps so far; `output` is what it says, with the mean of
-    the weights after each of the `steps` steps since then.
+    `begin` makes a state forget the weights of the steps so far; `output` returns its output, with the mean
+    of the weights after each of the `steps` steps since then.
     """
 
     begin: Callable[[Any], None]
@@ -178,9 +178,9 @@ class Form:
         State before the first step: a NamedTuple of arrays that belongs to this form alone, and that shares
         no memory with the setting.
     step : callable (state, params, rows, move, step_size) -> None
-        One update of the state, in the subset of Python that kernels are written in. It allocates nothing.
+        One update of the state, in the subset of Python for kernels. It allocates nothing.
     output : callable (state, params, setting) -> Output
-        What the state says; not compiled.
+        What has been learned, from the state; not compiled.
     laned : bool
         Whether arrays of state, parameters and step sizes have a trailing axis for lanes. Otherwise the step
         is for one lane, with floats as parameters and step size, and lanes are run one by one.
@@ -209,7 +209,7 @@ class Form:
 class Declared:
     """What is claimed about an algorithm, for `gainbias.testing` to check; everything is optional.
 
-    A limit is the least to declare: without it no check can tell a right algorithm from a wrong one. A
+    Declare at least a limit: without it no check can tell a right algorithm from a wrong one. A
     `mean_field` and a `sample_field` also give the algorithm exact learning curves and covariances.
 
     Attributes
@@ -217,7 +217,7 @@ class Declared:
     limit : callable (problem, params, first weights) -> (d,) array or None, optional
         The weights it converges to on a chain; None if not known for these parameters.
     limit_is_line : bool
-        Whether the limit is known up to a constant value only, where features span the constant values.
+        Whether the limit is known only up to a constant value if features span the constant values.
     rate : float, optional
         Power of 1/t of the mean squared error, for large enough step sizes a/t or its constant one.
     discounted : bool
@@ -228,10 +228,10 @@ class Declared:
         Mean update of the weights, divided by the step size, with all other fields of the state at their
         limits.
     frozen : callable (problem, params, here, weights) -> dict, optional
-        These limits, by field, given that the chain is in the state `here` and the weights, (d,), are as they
-        are.
+        These limits, by field, given that the chain is in the state `here` and given the weights, (d,).
+
     small_steps_only : bool
-        Whether the mean field holds for step sizes that go to 0 only.
+        Whether the mean field holds only for step sizes that go to 0.
     sample_field : callable (sample, params, step_size) -> (X, y) or None, optional
         The step as ``x + step_size * (y - X x)``, with x the affine fields put one after the other; None
         if with these parameters the step is not affine.
@@ -243,7 +243,7 @@ class Declared:
     mean_ratio : callable (params) -> float, optional
         Step size of those means over that of the weights; if missing, their steps have the sizes 1 / t.
     tabular_only : bool
-        Whether it exists for one feature per state only.
+        Whether it exists only for one feature per state.
     needs_ones_outside_span : bool
         Whether it fails when features span the constant values.
     step_free : bool
@@ -291,14 +291,14 @@ class Declared:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class About:
-    """What readers of tables and pages are told about an algorithm; nothing is computed from it.
+    """What tables and pages say about an algorithm; nothing is computed from it.
 
     Attributes
     ----------
     title : str
-        What it is called.
+        Its title.
     reference : str
-        Where it is from: keys of `REFERENCES`, with "; " between them.
+        Its sources: keys of `REFERENCES`, separated by "; ".
     converges_to, not_guaranteed : str
         What its weights approach, and what nobody has shown.
     table_row : str
@@ -339,7 +339,7 @@ class Algorithm(InNotebooks):
     declared : Declared
         What is claimed about it: `gainbias.testing` checks it.
     about : About
-        What readers are told about it; an algorithm of one's own needs none of that.
+        What tables and pages say about it; your own algorithm needs none of that.
 
     Examples
     --------

@@ -5,11 +5,11 @@ For each transition (s, r, s'), with number t = 1, 2, ...:
     V(s) <- V(s) + alpha (r - J + V(s') - V(s))
     J    <- J + (r - J) / t                                 (V uses the old J, which is 0 at first)
 
-The paper's step sizes are 1 / (t + 1)^b with b above 4/5 and at most 1. Schedules count from 0, so these are
-``Polynomial(1, 2, b)``.
+The paper's step sizes are 1 / (t + 1)^b with b above 4/5 and at most 1. Schedules number steps from 0, so
+these are ``Polynomial(1, 2, b)``.
 
 Converges almost surely to the bias plus a constant value, which depends on the path and on the first weights:
-only differences of values mean something. The values are the weights, so it exists for tabular features only.
+only differences of values are meaningful. The values are the weights, so it exists for tabular features only.
 
 Not guaranteed: which point of the line of solutions; almost-sure convergence for other step sizes.
 """

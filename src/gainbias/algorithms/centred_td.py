@@ -1,4 +1,4 @@
-"""Centred TD: this package's own algorithm, in the end as accurate as least squares, at the cost of TD.
+"""Centred TD: this package's own algorithm, asymptotically as accurate as least squares, at the cost of TD.
 
 With V = theta^T phi, the plain means w of the features and rbar of the rewards so far, those of this step
 included, for each (s, r, s'):
@@ -30,7 +30,7 @@ least squares, the smallest along a chain, divided by the share of the steps tha
 last half (``tail_average=0.5``) and the squared error is twice that of least squares in the end, keep three
 quarters and it is 4/3 (`gb.efficiency`). Only if the share left out tends to zero as the run grows is the
 factor 1. Leave out no more than the first weights need to be forgotten: after 100,000 steps on six tasks,
-with a = 0.6 and the best of four lengths c, leaving out 2 % gave 1.00 to 1.07 times the squared error of
+with a = 0.6 and the best of four lengths c, leaving out 2% gave 1.00 to 1.07 times the squared error of
 least squares on four of them, and 2.7 and 5.7 on two slow ones; a quarter, 1.2 to 1.7, and 2.2 and 2.3.
 
 With a = 1/2 this does not hold. Along a chain, weights with steps alpha settle about alpha away from theta*,
@@ -41,18 +41,19 @@ steps with a = 1/2 and 1.45 +- 0.04 after 200,000, of which 0.09 both times is t
 1.34 +- 0.03 and 1.37 +- 0.04, and the bias is 0.012 and 0.005 of it.
 
 In the end `single-chain`, `relative-td` and `td-lambda`, averaged, are as accurate where features span the
-constants. They differ in how long the end takes, which no covariance says.
+constants. They differ in how long it takes to get there, which no covariance shows.
 
 Without the constants in the span, E[V] need not be 0 at theta*. Then the error of w matters: averaged over
 time it counts twice, and the efficiency is above 1: 1.11 on a chain of 8 states, where `single-chain`, whose
-w has steps of its own, has 1. Add the constant as a feature.
+w has its own steps, has 1. Add the constant as a feature.
 
-`double-chain-centred` takes rbar off the rewards too, but multiplies by phi(s^) of an independent second
-chain where this has w. Its noise does not cancel along the chain, and it pays two transitions for each step.
+`double-chain-centred` also subtracts rbar from the rewards, but multiplies by phi(s^) of an independent
+second chain instead of w. Its noise does not cancel along the chain, and each step costs two transitions.
 
 Cost of a step: all d features where they are dense. For sparse and tabular features, the entries of the rows
 that it touches: theta is kept as x - q F with the sum F of the features, in which only the number q changes
-for all features alike; every 4 d + 256 steps x takes q F over, so that rounding errors do not pile up.
+for all features alike; every 4 d + 256 steps q F is absorbed into x, so that rounding errors do not
+accumulate.
 
 Not guaranteed: no finite-sample bound has been proved for it.
 """
@@ -110,10 +111,10 @@ class SparseState(NamedTuple):
     Attributes
     ----------
     features : (d, 3) array
-        x and F of each feature, where its weight is ``x - q F``; and what makes its sum over the steps since
-        an average began ``TOTAL_WEIGHT + STEPS_AHEAD x - SUM_OF_SHARES F``.
+        x and F of each feature, where its weight is ``x - q F``; and a term that makes its sum over the
+        steps since an average began ``TOTAL_WEIGHT + STEPS_AHEAD x - SUM_OF_SHARES F``.
     numbers : (5,) array
-        q, its sum over the steps since x last took q F over, the number of these steps, the number of all
+        q, its sum over the steps since x last absorbed q F, the number of these steps, the number of all
         steps, and the mean reward.
     """
 
@@ -184,7 +185,7 @@ def value(state: SparseState, rows: Rows, here: int) -> float:
 
 @inlined
 def settle(state: SparseState) -> None:
-    """Let x take q F over, for all features, and their sums what they were ahead."""
+    """Absorb q F into x, for all features, and bring their sums up to date."""
     features, numbers = state.features, state.numbers
     for j in range(len(features)):
         seen = features[j, TOTAL_FEATURES]

@@ -88,7 +88,7 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the TD(0) solution that the first weights pick, for a first gain of 0."""
+    """Return the TD(0) solution that the first weights select, for a first gain of 0."""
     solution, ones = td_solution(problem, 0.0), problem.ones_weights
     if ones is None:
         return solution

@@ -4,8 +4,8 @@ With V = theta^T phi, a transition (s, r, s') of one chain and a state s^ of an 
 
     theta <- theta + alpha [ (r + V(s') - V(s)) phi(s)  -  (r + V(s)) phi(s^) ]
 
-The second term is an unbiased sample of what keeps the mean of the values at 0, which a single state cannot
-give: its square would have another mean. All three values use the old weights.
+The second term is an unbiased sample of the term that keeps the mean of the values at 0. A single state
+cannot provide that: its square would have a different mean. All three values use the old weights.
 
 Converges to the solution theta* of the paper's projected equation, `Problem.fixed_point`, whether or not the
 features span the constant values. A step consumes two transitions. Conditions: features of full column rank

@@ -1,7 +1,7 @@
 """Double-chain TD with both chains in both roles: this package's variant of the paper's first algorithm.
 
-The second chain moves too, so its transition (s^, r^, s^') can be used as the first one's is. The average of
-the two updates is, with V = theta^T phi:
+The second chain also moves, so its transition (s^, r^, s^') can be used like that of the first. The average
+of the two updates is, with V = theta^T phi:
 
     theta <- theta + alpha/2 [ (r - r^ + V(s')  - V(s) - V(s^)) phi(s)
                              + (r^ - r + V(s^') - V(s) - V(s^)) phi(s^) ]

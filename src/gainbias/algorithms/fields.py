@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from scipy import linalg, sparse
 
 from gainbias.algorithms.algorithm import Field
 from gainbias.features.matrix import column_lengths
-from gainbias.model.checks import CsrArray
+from gainbias.model.checks import CsrArray, frozen
 from gainbias.model.conditioning import sandwich
 from gainbias.model.problem import Problem
 from gainbias.types import Floats
 
 SMALLEST_SINGULAR_VALUE = 1e-12
 """Singular values this small, relative to the largest, may be rounding errors of long sums."""
+
+
+_FIELDS: WeakKeyDictionary[Problem, dict[tuple[float, float], Field]] = WeakKeyDictionary()
+"""Mean updates of the problems that still exist: the limits of many algorithms begin with one."""
 
 
 def td_field(problem: Problem, trace_decay: float = 0.0, discount: float = 1.0) -> Field:
@@ -34,7 +40,7 @@ def td_field(problem: Problem, trace_decay: float = 0.0, discount: float = 1.0) 
     Returns
     -------
     Field
-        `matrix` A, shape (d, d), and `vector` b, shape (d,).
+        `matrix` A, shape (d, d), and `vector` b, shape (d,), which cannot be written to.
 
     Examples
     --------
@@ -43,6 +49,13 @@ def td_field(problem: Problem, trace_decay: float = 0.0, discount: float = 1.0) 
     >>> gb.td_field(gb.Problem(mrp, [[1.0], [0.0]]))
     Field(matrix=array([[0.25]]), vector=array([0.25]))
     """
+    fields, key = _FIELDS.setdefault(problem, {}), (trace_decay, discount)
+    if key not in fields:
+        fields[key] = Field(*map(frozen, _td_field(problem, trace_decay, discount)))
+    return fields[key]
+
+
+def _td_field(problem: Problem, trace_decay: float, discount: float) -> Field:
     mu, process = problem.solution.stationary, problem.mrp
     excess = process.rewards - (problem.solution.gain_per_step if discount == 1.0 else 0.0)
     eye = sparse.eye_array(process.num_states, format="csr")
@@ -102,7 +115,7 @@ def dense_features(problem: Problem) -> Floats:
 
 
 def solve_field(problem: Problem, field: Field) -> Floats:
-    """Return where a field is 0: the solution of A theta = b, the shortest one if there are several.
+    """Return the zero of a field: the solution of A theta = b, the shortest one if there are several.
 
     Parameters
     ----------
@@ -186,13 +199,13 @@ def project_off(direction: Floats | None, weights: Floats) -> Floats:
     if direction is None:
         return weights
     unit = direction / linalg.norm(direction)
-    # Summed in order, so that a lane's bits do not depend on its company.
+    # Summed in order, so that a lane's bits do not depend on other lanes.
     part = np.cumsum(weights.T * unit, axis=-1)[..., -1]
     return np.asarray(weights - np.multiply.outer(unit, part))
 
 
 def within(weights: Floats, radius: float) -> Floats | None:
-    """Return a limit, or None if a projection to the ball of a radius keeps a method from it.
+    """Return a limit, or None if a projection onto a ball keeps a method from reaching it.
 
     Examples
     --------

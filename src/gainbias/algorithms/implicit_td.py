@@ -1,7 +1,7 @@
 """Implicit TD(lambda) of Kim, Cho and Laber (2025).
 
-The new weights stand on both sides of the update; solved for them, it is that of `td-lambda` with smaller
-steps where the trace z is long:
+The new weights are on both sides of the update; solved for them, it is the update of `td-lambda` with
+smaller steps where the trace z is long:
 
     delta = r - rbar + V(s') - V(s)
     z     <- lambda z + phi(s)
@@ -15,7 +15,7 @@ method fail, so both are off by default. Cost of a step: the entries of the rows
 while the weights are as long as the radius, all d features.
 
 Converges to where `td-lambda` does as steps go to 0: the TD(lambda) fixed point, or any point of its line if
-features span the constants. With constant steps its mean is elsewhere, because long and short traces are
+features span the constants. With constant steps its mean is different, because long and short traces are
 damped differently. It does not blow up for large steps.
 """
 
@@ -82,7 +82,7 @@ class ImplicitTracedState(NamedTuple):
 
 
 def changes_rows_only(params: Params) -> bool:
-    """Whether a step changes no other weights than those of the row it visits."""
+    """Whether a step changes only the weights of the row it visits."""
     return without_trace(params) and bool(np.all(np.isinf(params.radius)))
 
 
@@ -160,7 +160,7 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
-    """Return the TD(lambda) solution, None if a clip keeps the weights or the gain from theirs."""
+    """Return the TD(lambda) solution, None if a clip keeps the weights or the gain from their limits."""
     if abs(problem.solution.gain_per_step) > params.gain_bound:
         return None
     return within(td_solution(problem, params.trace_decay), params.radius)

@@ -8,13 +8,13 @@ new one included,
     theta <- theta + gamma B^-1 (A theta + b)
 
 rbar is the mean of all rewards so far, for old transitions too. lambda is `trace_decay` and gamma is
-`relaxation`. sigma is `ridge`; it does not change the limit, and matters less and less. B^-1 is kept up to
+`relaxation`. sigma is `ridge`; it does not change the limit, and its effect fades. B^-1 is kept up to
 date by the formula of Sherman and Morrison.
 
 Converges to the solution of Phi^T D (I - P_lambda) Phi theta = Phi^T D (I - lambda P)^-1 (R - g e). The
 method is stated for features that do not span the constant values. If they do, the part of theta along
-theta_e, the weights of the constant 1, never enters A theta, and drifts. It is left out of what is reported,
-which then converges to the one solution orthogonal to theta_e.
+theta_e, the weights of the constant 1, never enters A theta, and drifts. It is left out of the output, which
+then converges to the one solution orthogonal to theta_e.
 
 It has no step sizes: those given are ignored. Cost of a step: of order d^2, for all features. It keeps two
 d x d matrices: more than `MOST_PROBLEM_FEATURES` are refused.

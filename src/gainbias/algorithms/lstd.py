@@ -6,7 +6,7 @@ With the trace z_k = lambda z_(k-1) + phi(s_k), and means over all transitions (
     theta = (A + kappa w w^T)^-1 b
 
 rbar is the mean of all rewards so far, for old transitions too: that is as consistent as the mean at their
-time, and has less noise. lambda is `trace_decay` and kappa is `mean_weight`. kappa = 0 is the method of Yu
+time, and less noisy. lambda is `trace_decay` and kappa is `mean_weight`. kappa = 0 is the method of Yu
 and Bertsekas (2009), which needs features that do not span the constant values. kappa = 1, the default, is
 ours: with lambda = 0 it solves the paper's projected equation from samples, whatever the features span.
 
@@ -16,7 +16,7 @@ Converges to the solution of
 
 with m the stationary mean of the features. That is theta* of the paper for kappa = 1 and lambda = 0. As long
 as the matrix is singular (few samples; or kappa = 0 and features that span the constants), the least-squares
-solution nearest to the first weights is taken; otherwise these do not matter.
+solution nearest to the first weights is taken; otherwise the first weights do not matter.
 
 It has no step sizes: those given are ignored. Averaging over steps changes nothing either. Cost of a step:
 the product of the numbers of entries of two rows, or with a trace d times that of one. It keeps d^2 numbers,
@@ -62,7 +62,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """State of LSTD: the first weights, which stay as they are, the trace, and sums over the past.
+    """State of LSTD: the first weights, which never change, the trace, and sums over the past.
 
     The trace is empty if it never lasts. `matrix` is the sum behind A, `trace_rewards` that of r z.
     """

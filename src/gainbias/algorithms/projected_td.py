@@ -7,7 +7,7 @@ the constant value 1 (if features do not span the constants, nothing is projecte
 
 The part of theta along theta_e never enters delta, because the rows of all states have the same product with
 theta_e. So the path is, up to rounding, the projection of the path of `td-lambda`, and that is how it is
-computed here: the plain update, projected whenever it is read. The first weights are projected too.
+computed here: the plain update, projected whenever it is read. The first weights are also projected.
 Rebuilt from the paper's text: whether the trace or the weights are projected there is immaterial for the
 output.
 

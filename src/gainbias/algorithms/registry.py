@@ -82,7 +82,7 @@ ALGORITHMS: dict[str, Algorithm] = {file.ALGORITHM.name: file.ALGORITHM for file
 """The algorithms of this package, by id."""
 
 ALGORITHM_HOMES: dict[str, str] = {file.ALGORITHM.name: file.__name__ for file in _FILES}
-"""The module that each of them is written in."""
+"""The module of each algorithm."""
 
 
 SHORT_TITLES: dict[str, str] = {
@@ -103,11 +103,11 @@ SHORT_TITLES: dict[str, str] = {
     "almost-sure-td": "Almost-sure TD",
     "adaptive-td": "Adaptive TD",
 }
-"""What tables and figures call algorithms, by id; the paper calls td-lambda coupled SA."""
+"""Titles of algorithms in tables and figures, by id; the paper calls td-lambda coupled SA."""
 
 
 def short_title(name: str) -> str:
-    """Return what tables and figures call an algorithm; for one that is not registered, its name.
+    """Return the title of an algorithm in tables and figures; its name if it is not registered.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def short_title(name: str) -> str:
 
 
 def long_title(name: str) -> str:
-    """Return the short title of an algorithm, with its id where the paper calls it something else.
+    """Return the short title of an algorithm, with its id if the paper calls it something else.
 
     Examples
     --------
@@ -180,5 +180,5 @@ def describe_algorithms() -> list[dict[str, Any]]:
 
 
 def _plain(number: float) -> float | str:
-    """Return a number as JSON can hold it: in words if it is not finite."""
+    """Return a number as JSON can represent it: in words if it is not finite."""
     return number if math.isfinite(number) else str(number)

@@ -7,11 +7,11 @@ With V = theta^T phi, the estimate rbar of the gain and the trace z, for each tr
     rbar  <- rbar + c alpha (r - rbar)
     theta <- theta + alpha delta z          (both with the old rbar and theta, and the new z)
 
-c is `gain_ratio` and lambda is `trace_decay`. The seminorm analysis of Chen et al. (2025) is of this update.
+c is `gain_ratio` and lambda is `trace_decay`. Chen et al. (2025) analyse this update in a seminorm.
 
 Converges to the solution of Phi^T D (I - P_lambda) Phi theta = Phi^T D (I - lambda P)^-1 (R - g e) if the
 features do not span the constant values. If they do, it converges to some point of the line of solutions,
-which differs from run to run and with the first weights: only differences of values mean something.
+which differs from run to run and with the first weights: only differences of values are meaningful.
 
 Cost of a step: the entries of the rows it touches; with a trace, all d features.
 """

@@ -10,15 +10,15 @@ k = 0, 1, 2, ... is:
 
 Of `skip` transitions only one is used, so that those used are nearly independent (with independent sampling,
 set it to 1). N_k is `first_batch` times the k-th power of `batch_growth`, rounded up, and T is `inner_steps`.
-rho and r cancel in the difference of two G. The structure is the paper's. Its constants are not known to us;
-the defaults are ours. Take alpha at most 1/2 for rows no longer than 1, T at least 8 / (alpha eta2) with the
-condition number eta2 of the problem, and `skip` about the mixing time. The answer changes at the end of an
-epoch only. The gain reported is the mean of all rewards.
+rho and r cancel in the difference of two G. The structure is the paper's. We do not know its constants; the
+defaults are ours. Take alpha at most 1/2 for rows no longer than 1, T at least 8 / (alpha eta2) with the
+condition number eta2 of the problem, and `skip` about the mixing time. The answer changes only at the end
+of an epoch. The gain reported is the mean of all rewards.
 
 Converges to the solution of Phi^T D (I - P) Phi theta = Phi^T D (R - g e). The method is stated for features
 that do not span the constant values. If they do, the part of theta along theta_e, the weights of the constant
-1, enters no difference of values. It is left out of what is reported, which then converges to the one
-solution orthogonal to theta_e.
+1, enters no difference of values. It is left out of the output, which then converges to the one solution
+orthogonal to theta_e.
 
 Within an epoch theta = theta~ + x - c Gbar, with a number c, and x changes in the rows touched only. So a
 step costs as much as these have entries; twice an epoch, and at each step of a tail average, it costs d.
@@ -64,11 +64,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """State of VRTD: the answer of the last epoch, and how far this one is.
+    """State of VRTD: the answer of the last epoch, and the progress of the present one.
 
     `slope` is Gbar, or the sum behind it, without rho, while the batch is read; `features` and `rewards` are
     sums over the batch. `moved` is x, `drift` is c, and `mean_moved`, `mean_drift` are their parts of the
-    answer. `used` transitions of a batch of `batch` have been read, `left` inner steps are to be made, and
+    answer. `used` transitions of a batch of `batch` have been read, `left` inner steps remain, and
     `skipped` transitions have passed since one was used.
     """
 
@@ -147,7 +147,7 @@ def improve(state: State, params: Params, rows: Rows, move: Move, drop: float, s
     slope, drift = state.slope, state.drift
     slope_drop = dot(rows, move.here, slope) - dot(rows, move.after, slope)
     change = -step_size * (drop - drift[0] * slope_drop)
-    share = state.left[0] / params.inner_steps  # of the iterates that have this change in them
+    share = state.left[0] / params.inner_steps  # of the iterates that include this change
     axpy(rows, move.here, change, state.moved)
     axpy(rows, move.here, change * share, state.mean_moved)
     drift[0] += step_size

@@ -7,6 +7,7 @@ import contextlib
 import csv
 import functools
 import importlib
+import itertools
 import json
 import os
 import re
@@ -18,19 +19,43 @@ from pathlib import Path
 from typing import Any
 
 import gainbias
+from gainbias.cli.options import ENVIRONMENT, LOG, MEANT_FOR, NUMBERS, parser
+from gainbias.cli.words import verbs_of
 from gainbias.store import check_free
+from gainbias.suggest import no_file
+
+
+def refuse_strangers(options: argparse.Namespace, kind: str) -> None:
+    """Refuse options that were typed and are meant for another kind of source than this one."""
+    usual = verbs_of(parser())[options.verb]
+    for name in dict.fromkeys(itertools.chain(*MEANT_FOR.values())):
+        is_typed = getattr(options, name, None) != usual.get_default(name)
+        if is_typed and name not in MEANT_FOR[kind]:
+            flag = "--" + name.replace("_", "-")
+            others = " or ".join(other for other, names in MEANT_FOR.items() if name in names)
+            hint = ", or say which column, --column ..." if kind == LOG and others == NUMBERS else ""
+            said = " with --column" if kind == NUMBERS and options.column is not None else ""
+            raise ValueError(
+                f"{flag} is for {others}, and {options.source}{said} is {kind}: leave out {flag}{hint}"
+            )
 
 
 def chosen_environment(options: argparse.Namespace) -> Any:
-    """Return an id, or a function that makes environments with the settings that were asked for."""
-    if columns := log_columns(options) | _said_of_target(options):
-        flag = next(iter(columns)).replace("_", "-")
-        raise ValueError(f"{options.source} is not a log: leave out --{flag}")
+    """Return an id, or a function that makes environments with the given settings."""
+    refuse_strangers(options, ENVIRONMENT)
+    if options.policy is None:
+        needed = "an environment needs a policy: --policy random, FILE.npy or MODULE:NAME"
+        if re.search(r":|-v\d+$", options.source):  # an id
+            raise ValueError(needed)
+        missing = no_file(options.source)
+        raise ValueError(missing if missing.endswith("?") else f"{missing}, and {needed}")
     settings = read_settings(options.set)
     if options.source.partition(":")[2].isidentifier():  # otherwise Gymnasium's MODULE:ID-v0, or an id
         own = _meant(options.source)
         if settings and hasattr(own, "step") and not isinstance(own, type):
-            raise ValueError(f"{options.source} is made already: leave out --set, or name what makes it")
+            raise ValueError(
+                f"{options.source} is no class or function: leave out --set, or name one that makes it"
+            )
         return functools.partial(own, **settings) if settings else own
     if not settings:
         return options.source
@@ -41,11 +66,12 @@ def chosen_environment(options: argparse.Namespace) -> Any:
 
 def chosen_log(options: argparse.Namespace) -> str | None:
     """Return the path of a log; None if an environment was named."""
+    from gainbias.evaluation.sources.readers import ENDS_OF_FILES
+
     source = str(options.source)
-    if not (source.lower().endswith((".csv", ".csv.gz", ".parquet")) or os.path.exists(source)):
+    if not (source.lower().endswith(ENDS_OF_FILES) or os.path.exists(source)):
         return None
-    if getattr(options, "anytime", False):
-        raise ValueError("a log does not grow while it is read: leave out --anytime")
+    refuse_strangers(options, LOG)
     return source
 
 
@@ -53,11 +79,13 @@ def chosen_log(options: argparse.Namespace) -> str | None:
 def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
     """Keep standard input in a file while it is read, if the source is ``-``; errors do not name the file.
 
-    A single column is the one that is meant, and needs no name in its first line.
+    A single column needs no name in its first line.
     """
     if options.source != "-":
         yield
         return
+    from gainbias.evaluation.sources.readers import is_number
+
     if sys.stdin.isatty():
         print("reading a column or a table from standard input; Ctrl-D ends it", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="gainbias-") as folder:
@@ -65,18 +93,15 @@ def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
         with open(path, "wb") as file:
             head = sys.stdin.buffer.readline()
             names = next(csv.reader([head.decode(errors="replace").removeprefix("\ufeff")]), [])
-            if len(names) > 1 and any(map(_is_number, names)):
+            if len(names) > 1 and any(map(is_number, names)):
                 raise ValueError(
                     f"the first line of a table names its columns, found {', '.join(names)}: keep that line, "
                     "or pass one column, as cut -d, -f2 does"
                 )
-            if len(names) == 1 and _is_number(names[0]):
-                names = ["number"]
+            if len(names) == 1 and is_number(names[0]):
                 file.write(b"number\n")
             file.write(head)
             shutil.copyfileobj(sys.stdin.buffer, file)
-        if len(names) == 1 and options.column is None:
-            options.column = names[0]
         options.source = path
         try:
             yield
@@ -84,22 +109,25 @@ def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
             raise ValueError(str(error).replace(path, "standard input")) from error
 
 
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
+def _has_one_column(source: str) -> bool:
+    """Whether a source is a file with a single column, which then has the numbers; rewards are a log."""
+    from gainbias.evaluation.sources.columns import USUAL_NAMES
+    from gainbias.evaluation.sources.readers import ENDS_OF_JSON, table_of
+
+    if not os.path.isfile(source) or source.lower().endswith(ENDS_OF_JSON):
         return False
-    return True
+    names = table_of(source, 1).names
+    return len(names) == 1 and names[0] not in USUAL_NAMES["reward"]
 
 
 def _said_of_target(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was said that is for a log and another policy alone."""
+    """Return the options that are only for a log and another policy."""
     names = ("action", "behaviour", "ratio_features", "discount")
     return {name: said for name in names if (said := getattr(options, name, None)) is not None}
 
 
 def target_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what is asked of a log about another policy; nothing if that is not asked."""
+    """Return what is asked about another policy on a log; nothing if none is asked about."""
     if options.policy is not None:
         return asked_of_log(options) | {"policy": read_policy(options.policy)}
     for name in _said_of_target(options):
@@ -112,7 +140,7 @@ def target_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def asked_of_log(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was said that is for a log and other policies, with objects in place of their names."""
+    """Return the options for a log and other policies, with objects in place of their names."""
     settings = _said_of_target(options)
     if "behaviour" in settings and (":" in options.behaviour or options.behaviour.endswith(".npy")):
         settings["behaviour"] = _meant(options.behaviour)
@@ -122,32 +150,22 @@ def asked_of_log(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:
-    """Return what `evaluate_series` is given besides the file; None if no column was named."""
-    named = {name: getattr(options, name) for name in ("quantile", "ratio_to", "group", "skip")}
-    if options.column is None:
-        if wrong := [name for name, value in named.items() if value is not None]:
-            flag = wrong[0].replace("_", "-")
-            raise ValueError(f"--{flag} is for a column of numbers: say which, as in --column ms")
+    """Return the arguments of `evaluate_series` besides the file; None for a log or an environment."""
+    if options.column is None and (log_columns(options) or not _has_one_column(str(options.source))):
         return None
-    timed = time_settings(options)
-    clock = {name: timed.pop(name) for name in ("time", "duration") if name in timed}
-    if columns := log_columns(options) | timed | _said_of_target(options):
-        flag = next(iter(columns)).replace("_", "-")
-        raise ValueError(f"--column is for numbers without states: leave out --{flag}")
-    if options.policy is not None:
-        raise ValueError("a column of numbers has no policy: leave out --policy")
+    refuse_strangers(options, NUMBERS)
+    named = {name: getattr(options, name) for name in ("quantile", "ratio_to", "group", "skip")}
     for what in ("save", "plot", "target_half_width"):
         if options.group and getattr(options, what) is not None:
             raise ValueError(f"--{what.replace('_', '-')} is for one series: leave it out, or --group")
+    both = ("column", "confidence")
     levels = named.pop("quantile")
     quantiles = {} if levels is None else {"quantiles": levels}
-    return quantiles | named | clock | {"column": options.column, "confidence": options.confidence}
+    return quantiles | named | time_settings(options) | {name: getattr(options, name) for name in both}
 
 
-def read_policy(words: str | None) -> Any:
-    """Return the policy that ``random``, ``FILE.npy`` or ``MODULE:NAME`` names, also of this folder."""
-    if words is None:
-        raise ValueError("an environment needs a policy: --policy random, FILE.npy or MODULE:NAME")
+def read_policy(words: str) -> Any:
+    """Return the policy that ``random``, ``FILE.npy`` or ``MODULE:NAME`` names, also from this folder."""
     if words != "random" and not words.endswith(".npy") and ":" not in words:
         raise ValueError(f"--policy must be random, FILE.npy or MODULE:NAME, found {words!r}")
     return _meant(words)
@@ -172,14 +190,14 @@ def _meant(words: str) -> Any:
             raise  # something that the module needs
         raise ValueError(
             f"there is no module {module}: in MODULE:NAME, MODULE is a Python module, such as rules for "
-            "rules.py in this folder, and NAME is something in it"
+            "rules.py in this folder, and NAME is something defined in it"
         ) from None
     finally:
         sys.path.remove(os.getcwd())
 
 
 def evaluation_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what `evaluate`, `evaluate_log` and `compare` are all given."""
+    """Return the arguments that `evaluate`, `evaluate_log` and `compare` share."""
     names = ("confidence", "on_termination", "time_limit")
     steps = options.step_size
     learning = gainbias.Learning(
@@ -194,7 +212,7 @@ def evaluation_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def log_columns(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the columns of a log that were named: several for a state of several numbers."""
+    """Return the columns of a log that were named: several columns if a state has several numbers."""
     roles = ("state", "next_state", "reward", "episode", "terminated", "truncated", "step")
     named = {role: getattr(options, role) for role in roles if getattr(options, role)}
     return {role: names[0] if len(names) == 1 else tuple(names) for role, names in named.items()}
@@ -208,7 +226,7 @@ def log_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def time_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was said about the time of rows: columns, the end and the unit, which may be a number."""
+    """Return the options about the time of rows: columns, the end and the unit, which may be a number."""
     names = ("time", "duration", "reward_rate", "end", "per")
     settings = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if (per := settings.get("per")) is not None:
@@ -217,16 +235,8 @@ def time_settings(options: argparse.Namespace) -> dict[str, Any]:
     return settings
 
 
-def chosen_duration(options: argparse.Namespace) -> str | None:
-    """Return under which key steps of an environment say how long they took; refuse what is for logs."""
-    for name in time_settings(options):
-        if name != "duration":
-            raise ValueError(f"{options.source} is not a log: leave out --{name.replace('_', '-')}")
-    return None if options.duration is None else str(options.duration)
-
-
 def read_step_size(words: str | None) -> Any:
-    """Return the step sizes that ``A[,C0[,XI]]`` means; None if nothing was said."""
+    """Return the step sizes that ``A[,C0[,XI]]`` means; None if the option was not given."""
     if words is None:
         return None
     try:
@@ -242,7 +252,7 @@ def read_step_size(words: str | None) -> Any:
 
 
 def chosen_task(options: argparse.Namespace, name: str) -> gainbias.Task:
-    """Return a task with the settings that were asked for."""
+    """Return a task with the given settings."""
     if name in gainbias.ALGORITHMS:
         raise ValueError(f"{name} is an algorithm, not a task: gainbias run TASK --algorithm {name}")
     if name.endswith(".npz"):
@@ -274,7 +284,7 @@ def _policy_in_words(settings: Mapping[str, Any]) -> str:
 
 
 def refuse_features(algorithm: str, task: gainbias.Task) -> None:
-    """Refuse a task whose features an algorithm does not exist for, and name tasks that it does."""
+    """Refuse a task if the algorithm does not exist for its features, and name tasks that fit."""
     known = gainbias.ALGORITHMS.get(algorithm)
     if known and known.declared.tabular_only and task.problem.features.kind != "tabular":
         from gainbias.tasks.task import tabular
@@ -287,7 +297,7 @@ def refuse_features(algorithm: str, task: gainbias.Task) -> None:
 
 
 def chosen_files(options: argparse.Namespace) -> dict[str, Path]:
-    """Return the files to which an estimate goes, which are refused before any work where they are taken."""
+    """Return the files to which an estimate goes; existing ones are refused before any work."""
     named = {"estimate": options.save, "figure": options.plot, "page": options.page}
     files = {what: Path(name) for what, name in named.items() if name}
     if "figure" in files and not files["figure"].suffix:
@@ -295,7 +305,7 @@ def chosen_files(options: argparse.Namespace) -> dict[str, Path]:
     if os.path.exists(options.source) and os.path.realpath(options.source) in map(
         os.path.realpath, files.values()
     ):
-        raise ValueError(f"{options.source} is the log itself: name another file for what is written")
+        raise ValueError(f"{options.source} is the log itself: name another file for the output")
     if len({os.path.realpath(path) for path in files.values()}) < len(files):
         raise ValueError("--save, --plot and --page must name different files")
     for path in files.values():
@@ -313,7 +323,7 @@ def existing(path: str) -> str:
 def in_words(error: Exception, options: argparse.Namespace) -> str:
     """Return the message of an error, with options in place of arguments of functions.
 
-    A file that is missing or protected is told in our words.
+    A missing or protected file gets a message of our own.
     """
     if isinstance(error, PermissionError) and error.filename is not None:
         path = os.fsdecode(error.filename)
@@ -325,11 +335,11 @@ def in_words(error: Exception, options: argparse.Namespace) -> str:
     path = os.fsdecode(error.filename)
     folder = os.path.dirname(path)
     is_folder_there = os.path.isdir(folder or ".")
-    return f"there is no file {path}" if is_folder_there else f"there is no folder {folder}"
+    return no_file(path) if is_folder_there else f"there is no folder {folder}"
 
 
 def as_typed(words: str, options: argparse.Namespace) -> str:
-    """Return words for a person with options in place of arguments of functions.
+    """Return a text with options in place of arguments of functions.
 
     Examples
     --------

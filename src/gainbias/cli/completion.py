@@ -35,7 +35,7 @@ autoload -U +X bashcompinit && bashcompinit
 
 
 def known_words() -> Words:
-    """Return ids that may be typed, by the names of arguments."""
+    """Return the ids that may be typed, by the names of arguments."""
     import gainbias
     from gainbias.experiments.claims.registry import CLAIMS
     from gainbias.experiments.engines import EngineName
@@ -61,7 +61,7 @@ def completion(parser: argparse.ArgumentParser, shell: str, known: Words) -> str
         Of the command line, with a verb first.
     shell : {"bash", "zsh", "fish"}
     known : mapping of str to words
-        What may stand for arguments that have no choices of their own, by their names in the parser.
+        Possible values of arguments that have no choices themselves, by their names in the parser.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def _verbs(parser: argparse.ArgumentParser) -> dict[str, tuple[argparse.Argument
 
 
 def _options(verb: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [action for action in verb._actions if action.option_strings]
+    return [action for action in verb._actions if action.option_strings and action.help != argparse.SUPPRESS]
 
 
 def _positionals(verb: argparse.ArgumentParser) -> list[argparse.Action]:

@@ -19,9 +19,9 @@ def health() -> dict[str, Any]:
     Returns
     -------
     dict
-        "versions" of what is needed; "extras", the same of the parts of each (None where one is missing);
-        "threads", cores and threads of linear algebra; "kernels", which are compiled already, and
-        where; "gpu", its name and free memory, or what is missing.
+        "versions" of required packages; "extras", the versions of the packages of each extra (None if
+        missing); "threads", cores and threads of linear algebra; "kernels", which are compiled
+        already, and where; "gpu", its name and free memory, or what is missing.
 
     Examples
     --------
@@ -54,13 +54,13 @@ def installed_version(name: str) -> str | None:
 
 
 def _threads() -> dict[str, Any]:
-    """Return the processor, its cores, and how many threads linear algebra may use (None: as many)."""
+    """Return the processor, its cores, and how many threads linear algebra may use (None: one per core)."""
     chosen = next((int(os.environ[name]) for name in THREADS if os.environ.get(name, "").isdigit()), None)
     return {"processor": machine(), "cores": usable_cores(), "linear_algebra": chosen}
 
 
 def _kernels() -> dict[str, Any]:
-    """Return where compiled kernels are kept, how many there are, and how much room they take."""
+    """Return where compiled kernels are kept, how many there are, and how much disk space they take."""
     folder = cache_folder()
     kept = [file for file in folder.rglob("*") if file.is_file()] if folder else []
     return {

@@ -3,74 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import gainbias
-from gainbias.suggest import did_you_mean_or_known, nearest
-
-
-class Words(argparse.ArgumentParser):
-    """The parser of the whole or of one verb, which answers for unknown words itself, with its own usage."""
-
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """Return what was typed, as the base class does, and nothing unknown."""
-        verbs = verbs_of(self)
-        first = next((word for word in args or () if not word.startswith("-")), None)
-        if verbs and first is not None and first not in verbs:
-            self.error(f"there is no verb {first}: {did_you_mean_or_known(first, verbs)}")
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            self._refuse(unknown, args or ())
-        return found, unknown
-
-    def _refuse(self, unknown: list[str], typed: Sequence[str]) -> NoReturn:
-        options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
-        if not options:
-            actions = self._option_string_actions
-            several = [word for word in typed if isinstance(actions.get(word), argparse._AppendAction)]
-            hint = f": name {several[0]} before each" if several else ""
-            self.error(f"unexpected words: {' '.join(unknown)}{hint}")
-        if any(options[0] in verb._option_string_actions for verb in verbs_of(self).values()):
-            self.error(f"{options[0]} comes after the verb: gainbias VERB {options[0]}")
-        near = nearest(options[0], self._option_string_actions)
-        hint = f": did you mean {near}?" if near else ""
-        self.error(f"there is no option {options[0]}{hint}")
-
-
-def verbs_of(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Return the parsers of the verbs of a command line; none if it has no verbs.
-
-    Examples
-    --------
-    >>> list(verbs_of(parser()))[:2]
-    ['demo', 'list']
-    """
-    kinds = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
-    return {name: verb for verbs in kinds for name, verb in verbs.choices.items()}
-
-
-def count(words: str) -> int:
-    """Return a positive whole number, which may be written like 1e4 or 10_000.
-
-    Examples
-    --------
-    >>> count("1e4"), count("10_000")
-    (10000, 10000)
-    """
-    try:
-        number = int(words) if words.strip("+-_0123456789") == "" else float(words)
-        if number >= 1 and number == int(number):
-            return int(number)
-    except (ValueError, OverflowError):
-        pass
-    raise argparse.ArgumentTypeError(f"must be a positive whole number, as in 10000 or 1e4, found {words!r}")
-
+from gainbias.cli.words import OfColumns, OnePolicy, Paragraphs, Words, count, verbs_of
+from gainbias.suggest import did_you_mean_or_known
 
 LOG_COLUMNS = {
-    "state": "the state before a step; several times for a state of several numbers",
+    "state": "the state before a step; repeat it for several numbers",
     "next-state": "the state after it, named in the same way",
-    "reward": "what the step earned, paid once; for what is paid as long as a row lasts, --reward-rate",
+    "reward": "what the step earned, at once; see also --reward-rate",
     "episode": "a new value begins an episode",
     "terminated": "whether the step ended its episode",
     "truncated": "whether the episode was cut off after the step, without an end",
@@ -94,6 +36,43 @@ examples:
 """
 
 
+NUMBERS, LOG, ENVIRONMENT = "a column of numbers", "a log", "an environment"
+"""What can be evaluated."""
+
+LEARNED = ("features", "algorithm", "param", "step_size", "on_termination", "time_limit", "policy")
+
+MEANT_FOR = {
+    NUMBERS: (
+        *("column", "quantile", "ratio_to", "group", "skip", "time", "duration"),
+        "target_half_width",
+    ),
+    LOG: (
+        *(role.replace("-", "_") for role in LOG_COLUMNS),
+        *("gaps", "time", "duration", "reward_rate", "end", "per"),
+        *("action", "behaviour", "ratio_features", "discount"),
+        *LEARNED,
+    ),
+    ENVIRONMENT: (
+        *("steps", "chains", "seed", "set", "duration", "target_half_width", "anytime"),
+        *LEARNED,
+    ),
+}
+"""Destinations of the options of `evaluate` and `compare` by what they are for; others are for all."""
+
+EVALUATE_FIRST = (
+    *("help", "json", "column", "quantile", "state", "reward", "time", "action"),
+    *("policy", "steps", "page"),
+)
+"""The options that `evaluate --help` shows."""
+
+EVALUATE_EXAMPLES = """\
+examples:
+  gainbias evaluate latencies.csv --column ms
+  gainbias evaluate events.csv --column queue --time at
+  gainbias evaluate log.csv --state position --reward earned
+  gainbias evaluate FrozenLake-v1 --policy random
+"""
+
 EVALUATE_EXAMPLE = """\
 examples:
   gainbias evaluate FrozenLake-v1 --policy random --steps 20000
@@ -110,6 +89,9 @@ A policy is random, FILE.npy with the action of each discrete observation or the
 or MODULE:NAME, a function from an observation to an action or an agent with a method predict. An environment
 is an id of Gymnasium, or MODULE:NAME, a class of your own or a function that makes environments.
 """
+
+COMPARE_FIRST = ("help", "json", "policy", "state", "reward", "action", "steps", "set")
+"""The options that `compare --help` shows."""
 
 COMPARE_EXAMPLE = """\
 examples:
@@ -128,28 +110,28 @@ examples:
 """
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Words:
     """Return the parser of the command line; ``verb`` of what it returns names the verb."""
     whole = Words(
         prog="gainbias",
         description="What a system, or a policy, is worth in the long run, and how sure that is.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Paragraphs,
     )
     whole.add_argument("-V", "--version", action="version", version=f"gainbias {gainbias.__version__}")
     verbs = whole.add_subparsers(dest="verb", metavar="VERB", parser_class=Words)
     for add in (
         _add_demo,
-        _add_list,
-        _add_solve,
-        _add_run,
-        _add_bound,
         _add_evaluate,
         _add_compare,
-        _add_claims,
-        _add_reproduce,
-        _add_sweep,
         _add_report,
+        _add_solve,
+        _add_list,
+        _add_run,
+        _add_bound,
+        _add_sweep,
+        _add_reproduce,
+        _add_claims,
         _add_doctor,
         _add_completion,
         _add_help,
@@ -161,7 +143,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _short_usage(verb: argparse.ArgumentParser) -> str:
-    """Return how a verb is typed: with what it must have, and without the list of all options."""
+    """Return how a verb is typed: with its required arguments, and without the list of all options."""
     needed = [
         f"{action.option_strings[-1]} {action.metavar or action.dest.upper()}"
         for action in verb._actions
@@ -177,8 +159,8 @@ def _short_usage(verb: argparse.ArgumentParser) -> str:
     return " ".join([verb.prog, "[options]", *needed, *words])
 
 
-def help_on(verb: str | None) -> str:
-    r"""Return the help of a verb, or of the whole.
+def help_on(verb: str | None, has_all: bool = False) -> str:
+    r"""Return the help of a verb, or of the whole; with the options that matter most, or with all.
 
     Examples
     --------
@@ -190,16 +172,16 @@ def help_on(verb: str | None) -> str:
         return whole.format_help()
     if verb not in (known := verbs_of(whole)):
         raise ValueError(f"there is no verb {verb}: {did_you_mean_or_known(verb, known)}")
-    return known[verb].format_help()
+    return known[verb].format_whole_help() if has_all else known[verb].format_help()
 
 
-def _verb(verbs: Any, name: str, help: str, example: str) -> argparse.ArgumentParser:
-    verb: argparse.ArgumentParser = verbs.add_parser(
+def _verb(verbs: Any, name: str, help: str, example: str, about: str | None = None) -> Words:
+    verb: Words = verbs.add_parser(
         name,
         help=help,
-        description=help,
+        description=about or f"{help[0].upper()}{help[1:]}.",
         epilog=example,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Paragraphs,
     )
     verb.add_argument("--json", action="store_true", help="print JSON instead of rows")
     verb.add_argument(
@@ -211,7 +193,7 @@ def _verb(verbs: Any, name: str, help: str, example: str) -> argparse.ArgumentPa
 
 
 def _add_demo(verbs: Any) -> None:
-    about = "show each kind of answer for one small queue, and write a page: no input, less than a minute"
+    about = "see each kind of answer in less than a minute, without input"
     example = "examples:\n  gainbias demo\n  gainbias demo --output /tmp/queue"
     verb = _verb(verbs, "demo", about, example)
     verb.add_argument(
@@ -223,7 +205,7 @@ def _add_demo(verbs: Any) -> None:
 
 
 def _add_list(verbs: Any) -> None:
-    about = "list algorithms with what each converges to, or tasks"
+    about = "list tasks, or algorithms with what each converges to"
     verb = _verb(verbs, "list", about, "examples:\n  gainbias list algorithms\n  gainbias list tasks")
     verb.add_argument(
         "what", choices=(known := ["algorithms", "tasks"]), metavar="|".join(known), help="what to list"
@@ -240,7 +222,7 @@ def _add_solve(verbs: Any) -> None:
     )
     verb.add_argument("--tol", type=float, default=1e-10, help="tolerated error (default: %(default)s)")
     verb.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
-    verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
+    _add_device(verb)
     _add_task_options(verb)
 
 
@@ -252,7 +234,7 @@ def _add_run(verbs: Any) -> None:
     verb.add_argument(
         "--tail-average", type=float, help="average the weights after this fraction of the steps"
     )
-    verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
+    _add_device(verb)
 
 
 def _add_bound(verbs: Any) -> None:
@@ -275,7 +257,7 @@ def _add_bound(verbs: Any) -> None:
     verb.add_argument("--discount", type=float, help="with --all: discount of discounted TD (default: 0.99)")
 
 
-def _add_run_options(verb: argparse.ArgumentParser) -> None:
+def _add_run_options(verb: Words) -> None:
     verb.add_argument("task", metavar="TASK", help="id of a task, as gainbias list tasks shows them")
     verb.add_argument(
         "--algorithm",
@@ -296,7 +278,7 @@ def _add_run_options(verb: argparse.ArgumentParser) -> None:
     _add_task_options(verb)
 
 
-def _add_task_options(verb: argparse.ArgumentParser) -> None:
+def _add_task_options(verb: Words) -> None:
     verb.add_argument("--seed", type=int, default=0, help="seed of the task (default: %(default)s)")
     verb.add_argument(
         "--protocol",
@@ -307,191 +289,221 @@ def _add_task_options(verb: argparse.ArgumentParser) -> None:
 
 
 def _add_evaluate(verbs: Any) -> None:
+    short = "mean of numbers, or gain of a policy, with error bars"
     about = (
-        "estimate what a policy earns per step in the long run, from an environment or a log, or the mean "
-        "and the quantiles of a column of numbers, with error bars"
+        "Mean and quantiles of a column of numbers, or what a policy earns per step in the long run, from a "
+        "log or in a simulator, with error bars."
     )
-    verb = _verb(verbs, "evaluate", about, EVALUATE_EXAMPLE)
+    verb = _verb(verbs, "evaluate", short, EVALUATE_EXAMPLE, about)
+    verb.first, verb.first_examples = EVALUATE_FIRST, EVALUATE_EXAMPLES
     verb.add_argument(
         "source",
-        metavar="ENV|LOG",
-        help="id of an environment or MODULE:NAME; or FILE.parquet, FILE.csv, FILE.jsonl, a folder of "
-        "Parquet files, or a load generator's FILE.json; - reads a column or a CSV table from standard input",
+        metavar="FILE|ENV",
+        help="numbers or a log: a file (.csv, .txt, .parquet, .jsonl, .json of a load generator), a folder "
+        "of Parquet files, or - for standard input; or an environment: its id, or MODULE:NAME",
     )
-    verb.add_argument(
+    _add_confidence(verb)
+    _add_series_options(verb)
+    _add_log_options(verb, discounted=True)
+    run = _add_environment_options(verb)
+    run.add_argument(
         "--policy",
         action=OnePolicy,
-        help="random, FILE.npy or MODULE:NAME; for a log: what it would have earned, with --action",
+        help="random, FILE.npy or MODULE:NAME",
     )
-    verb.add_argument(
+    run.add_argument(
+        "--steps",
+        type=count,
+        metavar="N",
+        help="transitions in all (default: 100000)",
+    )
+    run.add_argument("--max-steps", dest="steps", type=count, help=argparse.SUPPRESS)  # as it was called
+    run.add_argument(
         "--target-half-width",
         type=float,
         metavar="WIDTH",
-        help="run until the gain's interval is this narrow; for a column: say how long it must be",
+        help="run until the gain's interval reaches no further to either side, for at most --steps (default: "
+        "10000000); for a column: say how long it must be",
     )
-    verb.add_argument("--anytime", action="store_true", help="make the interval hold however often you look")
-    verb.add_argument(
-        "--max-steps",
-        type=count,
-        default=10_000_000,
-        help="with --target-half-width: steps at most (default: %(default)s)",
-    )
-    _add_series_options(verb)
-    _add_evaluation_options(verb)
-    _add_log_options(verb, discounted=True)
+    run.add_argument("--anytime", action="store_true", help="make the interval hold however often you look")
+    _add_learning_options(verb)
     files = verb.add_argument_group("files to write")
-    files.add_argument(
-        "--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate or load_series"
-    )
+    files.add_argument("--page", metavar="FILE.html", help="also write an interactive page, to open and send")
     files.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
     files.add_argument(
-        "--page", metavar="FILE.html", help="also write its interactive page, to open and send"
+        "--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate or load_series"
     )
     files.add_argument("--overwrite", action="store_true", help="replace files that exist already")
 
 
-def _add_log_options(verb: argparse.ArgumentParser, discounted: bool = False) -> None:
+def _add_log_options(verb: Words, discounted: bool = False) -> None:
     log = verb.add_argument_group("a log, by its columns")
     for role, about in LOG_COLUMNS.items():
         log.add_argument(f"--{role}", action="append", metavar="COLUMN", help=about)
     log.add_argument(
         "--gaps",
         default="error",
-        choices=["error", "break"],
-        help="where rows are missing: stop with an error, or go on as after a break (default: %(default)s)",
+        choices=(known := ["error", "break"]),
+        metavar="|".join(known),
+        help="if rows are missing: stop with an error, or continue as after a break (default: %(default)s)",
     )
     _add_time_options(verb)
-    other = verb.add_argument_group("another policy than the one that made the log")
-    other.add_argument(
-        "--action", metavar="COLUMN", help="the column of actions; --policy is the other policy"
-    )
+    other = verb.add_argument_group("another policy than that of the log")
+    other.add_argument("--action", metavar="COLUMN", help="what was done; --policy is then the other policy")
     other.add_argument(
         "--behaviour",
         metavar="POLICY",
         help="the policy that made the log, as --policy; or a column of probabilities",
     )
-    other.add_argument("--ratio-features", help="features of the ratio, as --features")
+    other.add_argument("--ratio-features", metavar="FEATURES", help="features of the ratio, as --features")
     if discounted:
         other.add_argument("--discount", type=float, help="learn discounted values, with this discount")
 
 
-def _add_time_options(verb: argparse.ArgumentParser) -> None:
+def _add_time_options(verb: Words) -> None:
     group = verb.add_argument_group("times of a log or a column")
+    log = verb.add_argument_group("more about times, of a log alone")
     group.add_argument(
         "--time",
         metavar="COLUMN",
-        help="column of the times at which rows begin; the answer is per unit of time, or, for --column, "
-        "over time",
+        help="when rows begin: a number counts for as long as it holds, and a gain is per unit of time",
     )
     group.add_argument(
         "--duration",
         metavar="COLUMN",
-        help="column that says how long rows last; or, for an environment, a key of info",
+        help="how long rows last; for an environment: a key of info",
     )
-    group.add_argument(
-        "--reward-rate", metavar="COLUMN", help="column of rewards per unit of time, paid while a row lasts"
+    log.add_argument(
+        "--reward-rate", metavar="COLUMN", help="what is earned per unit of time, while a row lasts"
     )
-    group.add_argument("--end", metavar="TIME", help="when the last row ended")
-    group.add_argument(
+    log.add_argument("--end", metavar="TIME", help="when the last row ended")
+    log.add_argument(
         "--per",
         metavar="UNIT",
-        help="unit of the answer: second, minute, hour (default), day or week, where times are dates; "
-        "where they are plain numbers, how many of them make a unit",
+        help="unit of the answer: for dates, second, minute, hour (default), day or week; for plain "
+        "numbers, how many of them make a unit",
     )
 
 
-def _add_series_options(verb: argparse.ArgumentParser) -> None:
+def _add_series_options(verb: Words) -> None:
     group = verb.add_argument_group("a column of numbers")
-    group.add_argument("--column", help="evaluate this column of a file as plain numbers")
+    group.add_argument("--column", help="the one with the numbers, if there are several")
     group.add_argument(
         "--quantile",
         action="append",
         type=float,
         metavar="LEVEL",
-        help="of the column, between 0 and 1; several times for several (default: 0.5, 0.95 and 0.99)",
+        help="such as 0.9, once or more (default: 0.5 0.95 0.99)",
     )
     group.add_argument(
         "--ratio-to", metavar="COLUMN", help="divide the sum of the column by the sum of this one"
     )
     group.add_argument("--group", metavar="COLUMN", help="evaluate the rows of each group separately")
-    group.add_argument("--skip", type=count, help="leave out this many first rows, a known warm-up")
+    group.add_argument(
+        "--skip", type=count, metavar="N", help="leave out this many first rows, a known warm-up"
+    )
 
 
 def _add_compare(verbs: Any) -> None:
+    short = "which of two policies earns more, and by how much"
     about = (
-        "estimate how much more one policy earns per step than another, with common random numbers or from "
-        "the log of a third one"
+        "How much more one policy earns per step than another, with an error bar: in a simulator, with "
+        "common random numbers, or from the log of a third policy."
     )
-    verb = _verb(verbs, "compare", about, COMPARE_EXAMPLE)
+    verb = _verb(verbs, "compare", short, COMPARE_EXAMPLE, about)
+    verb.first, verb.first_examples = COMPARE_FIRST, COMPARE_EXAMPLE
     verb.add_argument(
-        "source", metavar="ENV|LOG", help="id of an environment or MODULE:NAME; or a log, as for evaluate"
+        "source", metavar="LOG|ENV", help="a log, as for evaluate; or an environment: its id, or MODULE:NAME"
     )
     verb.add_argument(
-        "--policy", action="append", required=True, help="give it twice: random, FILE.npy or MODULE:NAME"
+        "--policy",
+        action="append",
+        required=True,
+        help="give it twice, the first and the second: random, FILE.npy or MODULE:NAME",
     )
-    _add_evaluation_options(verb)
+    for name in ("--column", "--quantile", "--ratio-to", "--group", "--skip"):
+        verb.add_argument(name, action=OfColumns, help=argparse.SUPPRESS)
+    _add_confidence(verb)
     _add_log_options(verb)
+    run = _add_environment_options(verb)
+    run.add_argument(
+        "--steps",
+        type=count,
+        metavar="N",
+        default=100_000,
+        help="transitions in all, of each policy (default: %(default)s)",
+    )
+    _add_learning_options(verb)
 
 
-class OnePolicy(argparse.Action):
-    """Takes one policy, and says who takes two."""
+def _add_confidence(verb: Words) -> None:
+    verb.add_argument(
+        "--confidence",
+        type=float,
+        metavar="LEVEL",
+        default=0.95,
+        help="confidence of intervals (default: %(default)s)",
+    )
+    verb.add_argument(
+        "--time-limit",
+        type=float,
+        metavar="SECONDS",
+        help="for a log or an environment: answer after this many seconds at the latest",
+    )
 
-    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, value: Any, name: Any = None) -> None:
-        """Store the policy, unless there is one."""
-        if getattr(namespace, self.dest) is not None:
-            parser.error("--policy is given twice: gainbias evaluate takes one, gainbias compare two")
-        setattr(namespace, self.dest, value)
 
-
-def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
-    run = verb.add_argument_group("an environment, and how values are learned")
-    run.add_argument("--steps", type=count, default=100_000, help="transitions in all (default: %(default)s)")
-    run.add_argument("--chains", type=int, help="independent copies of the environment (default: 4)")
+def _add_environment_options(verb: Words) -> argparse._ArgumentGroup:
+    run = verb.add_argument_group("an environment")
+    run.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the environment"
+    )
+    run.add_argument("--chains", type=int, metavar="N", help="copies that run side by side (default: 4)")
     run.add_argument(
         "--seed", type=int, default=0, help="seed of environment and actions (default: %(default)s)"
     )
-    run.add_argument(
-        "--algorithm", default="auto", help="the algorithm that learns the values (default: %(default)s)"
-    )
-    run.add_argument(
-        "--param", action="append", default=[], metavar="NAME=VALUE", help="parameter of the algorithm"
-    )
-    run.add_argument(
-        "--step-size",
-        default="auto",
-        metavar="A[,C0[,XI]]",
-        help="for an algorithm that learns step by step: auto, or constant a, a/(t+c0), a/(t+c0)^xi",
-    )
-    run.add_argument(
+    return run
+
+
+def _add_learning_options(verb: Words) -> None:
+    learning = verb.add_argument_group("how values are learned")
+    learning.add_argument(
         "--features",
         default="auto",
         help="auto; tiles[,TILES[,TILINGS]], fourier[,ORDER], radial[,CENTRES[,WIDTH]] or "
         "polynomial[,DEGREE]; FILE.npy with a row for each discrete observation; or MODULE:NAME",
     )
-    verb.add_argument(
-        "--confidence", type=float, default=0.95, help="confidence of intervals (default: %(default)s)"
+    learning.add_argument(
+        "--algorithm", default="auto", help="id of an algorithm, or auto (default: %(default)s)"
     )
-    run.add_argument(
+    learning.add_argument(
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="parameter of the algorithm"
+    )
+    learning.add_argument(
+        "--step-size",
+        default="auto",
+        metavar="A[,C0[,XI]]",
+        help="for an algorithm that learns step by step: auto, or constant a, a/(t+c0), a/(t+c0)^xi",
+    )
+    learning.add_argument(
         "--on-termination",
         default="zero",
-        help="how the end of an episode leads back to the start: zero, by a step of its own with reward 0; "
-        "or reward, by its last step (default: %(default)s)",
-    )
-    verb.add_argument(
-        "--time-limit", type=float, metavar="SECONDS", help="answer after this many seconds at the latest"
-    )
-    run.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the environment"
+        metavar="zero|reward",
+        help="how the end of an episode leads back to the start: zero, by an extra step with reward 0; or "
+        "reward, by its last step (default: %(default)s)",
     )
 
 
-def _add_where(verb: argparse.ArgumentParser) -> None:
+def _add_where(verb: Words) -> None:
     verb.add_argument("--engine", default="local", help="local or dask (default: %(default)s)")
     verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
     verb.add_argument("--address", help="address of the scheduler of a Dask cluster")
     verb.add_argument(
         "--wait", metavar="TIME", help="how long to wait for workers of a cluster, as in 2h (default: 30s)"
     )
+
+
+def _add_device(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
 
 
 def _add_claims(verbs: Any) -> None:
@@ -506,18 +518,21 @@ def _add_claims(verbs: Any) -> None:
     verb.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
     _add_where(verb)
     verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
-    verb.add_argument("--overwrite", action="store_true", help="replace the claims that the folder holds")
+    verb.add_argument("--overwrite", action="store_true", help="replace the claims in the folder")
     _add_recompute(verb)
 
 
-def _add_recompute(verb: argparse.ArgumentParser) -> None:
+def _add_recompute(verb: Words) -> None:
     verb.add_argument(
         "--recompute", action="store_true", help="compute finished units again if their code has changed"
     )
 
 
 def _add_reproduce(verbs: Any) -> None:
-    example = "example:\n  gainbias reproduce --output results/reproduction --instances 100"
+    example = (
+        "examples:\n  gainbias reproduce --output results/reproduction --instances 100\n"
+        "  gainbias reproduce --output results/many --instances 1000 --protocol fair --device gpu"
+    )
     verb = _verb(verbs, "reproduce", "rebuild the study of the paper: tables, figures, verdicts", example)
     verb.add_argument(
         "--output", default="results/reproduction", help="results folder (default: %(default)s)"
@@ -527,11 +542,14 @@ def _add_reproduce(verbs: Any) -> None:
     verb.add_argument("--task", action="append", help="id of a task (default: the paper's fifteen)")
     verb.add_argument("--shorten", type=int, default=1, help="divide the steps by this, for a quick look")
     _add_where(verb)
+    _add_device(verb)
     verb.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the tasks that have it"
     )
-    verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
-    verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
+    verb.add_argument(
+        "--overwrite", action="store_true", help="replace the study in this folder and start afresh"
+    )
+    verb.add_argument("--resume", action="store_true", help="continue the study in this folder")
     _add_recompute(verb)
 
 
@@ -547,14 +565,16 @@ def _add_sweep(verbs: Any) -> None:
     what.add_argument("--status", metavar="FOLDER", help="show the progress of the study in a folder")
     what.add_argument("--verify", metavar="FOLDER", help="compute some stored units again, and compare")
     verb.add_argument(
-        "--dry-run", action="store_true", help="only say how many runs there are, and how long they take"
+        "--dry-run", action="store_true", help="only say how many runs there are, and how long they will take"
     )
     verb.add_argument("--output", metavar="FOLDER", help="results folder (default: results/ and the name)")
-    verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
-    verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
+    verb.add_argument("--resume", action="store_true", help="continue the study in this folder")
+    verb.add_argument(
+        "--overwrite", action="store_true", help="replace the study in this folder and start afresh"
+    )
     _add_recompute(verb)
     _add_where(verb)
-    verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
+    _add_device(verb)
     verb.add_argument(
         "--max-units",
         type=int,
@@ -562,7 +582,7 @@ def _add_sweep(verbs: Any) -> None:
         help="refuse a study with more units, each one algorithm on one sample path (default: %(default)s)",
     )
     verb.add_argument(
-        "--unit-seconds", type=float, help="end a unit that takes longer, and count it as failed"
+        "--unit-seconds", type=float, help="stop a unit that takes longer, and count it as failed"
     )
     verb.add_argument("--unit-memory", type=float, metavar="BYTES", help="the same for memory, such as 4e9")
     verb.add_argument(
@@ -599,5 +619,7 @@ def _add_completion(verbs: Any) -> None:
 
 
 def _add_help(verbs: Any) -> None:
-    verb = _verb(verbs, "help", "show what a verb does, and its options", "example:\n  gainbias help solve")
-    verb.add_argument("topic", nargs="?", metavar="VERB", help="(default: all verbs)")
+    example = "examples:\n  gainbias help solve\n  gainbias help evaluate --all"
+    verb = _verb(verbs, "help", "show what a verb does, and its options", example)
+    verb.add_argument("topic", nargs="?", metavar="VERB", help="a verb (default: the list of verbs)")
+    verb.add_argument("--all", action="store_true", help="show all options, not only those that matter most")

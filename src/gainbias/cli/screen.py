@@ -1,8 +1,8 @@
-"""Where and how words go on the screen: answers to standard output, everything about them to standard error.
+"""Where and how output appears: answers on standard output, everything about them on standard error.
 
 On a terminal an answer has boxes and bold type. In a pipe or a file, and after ``--quiet``, it is plain: a
 row is one line, however long, its cells are at least two spaces apart, and an empty cell is a dash. Warnings
-are always shown; notes, and where files went, are left out after ``--quiet``.
+are always shown; after ``--quiet``, notes and the names of written files are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 
@@ -42,7 +42,7 @@ class Screen:
     @staticmethod
     @contextmanager
     def plainly() -> Iterator[None]:
-        """Show nothing but rows and warnings inside the block, also on a terminal."""
+        """Show only rows and warnings inside the block, also on a terminal."""
         before, Screen._is_plain = Screen._is_plain, True
         try:
             yield
@@ -52,10 +52,17 @@ class Screen:
     def print(self, *parts: Table | Text | str, style: str | None = None) -> None:
         """Show tables and lines of an answer; lines that are plain strings may have markup."""
         if self._console.is_terminal and not self._is_plain:
-            self._console.print(*parts, style=style)
+            self._console.print(*map(self._fitting, parts), style=style)
             return
         for part in parts:
             print("\n".join(rows_of(part)) if isinstance(part, Table) else _words(part))
+
+    def _fitting(self, part: Table | Text | str) -> Table | Text | str:
+        """Return a table with its columns below each other if the terminal is too narrow for its words."""
+        if not isinstance(part, Table) or not part.show_header:
+            return part
+        needed = self._console.measure(part, options=self._console.options.update(max_width=10_000)).minimum
+        return part if needed <= self._console.width else stacked(part)
 
     def say(self, warnings: list[str], notes: list[str]) -> None:
         """Write warnings and notes to standard error, a line each."""
@@ -66,7 +73,7 @@ class Screen:
 
 
 def tell(words: str) -> None:
-    """Write a line to standard error, after all that was printed before.
+    """Write a line to standard error, after everything that was printed before.
 
     Examples
     --------
@@ -76,8 +83,26 @@ def tell(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
+def stacked(table: Table) -> Table:
+    """Return a table with a line for each cell, beside the name of its column.
+
+    Examples
+    --------
+    >>> table = Table("state", "bias", title="Values")
+    >>> table.add_row("up", "0.5")
+    >>> rows_of(stacked(table))
+    ['state  up', 'bias   0.5']
+    """
+    lines = Table("", Column(overflow="fold"), show_header=False, title=table.title)
+    for cells in zip(*(column.cells for column in table.columns), strict=True):
+        for column, cell in zip(table.columns, cells, strict=True):
+            lines.add_row(column.header, cell)
+        lines.add_section()
+    return lines
+
+
 def rows_of(table: Table) -> list[str]:
-    """Return the rows of a table as lines; one that has columns with names begins with them and its title.
+    """Return the rows of a table as lines; if its columns have names, its title and these come first.
 
     Examples
     --------
@@ -106,7 +131,7 @@ def _words(part: Any) -> str:
 
 
 def printable(words: str) -> str:
-    r"""Return words without what a terminal would take for commands.
+    r"""Return a text without characters that a terminal would take for commands.
 
     Examples
     --------
@@ -118,12 +143,12 @@ def printable(words: str) -> str:
 
 @contextmanager
 def telling_of(command: str) -> Iterator[None]:
-    """Say in a line on standard error what Python warns of inside the block, and once that kernels compile.
+    """Write warnings inside the block to standard error, and say once that kernels are being compiled.
 
     Parameters
     ----------
     command : str
-        Whose lines these are.
+        The command that these lines are about.
     """
 
     def in_a_line(message: Warning | str, *_: Any, **__: Any) -> str:

@@ -1,7 +1,7 @@
 """Answers on a terminal, in the order of the verbs.
 
-`show_...` puts an answer into tables; the answer is what ``--json`` prints. Where no record of the package is
-the answer, `..._summary` makes one of a few plain numbers.
+`show_...` puts an answer into tables; the answer is what ``--json`` prints. If the answer is not a record of
+the package, `..._summary` makes one of a few plain numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gainbias.engine.trace import Trace
 from gainbias.evaluation.compare import doubt_in_words, saving_in_words
 from gainbias.evaluation.estimate import in_percent, with_interval
 from gainbias.evaluation.series_estimate import level_in_words, number_in_words, quantile_in_words
+from gainbias.evaluation.values.methods import NoLearning
 from gainbias.experiments.claims.claim import ClaimResult, notice
 from gainbias.model.solve.solution import Solution
 from gainbias.model.solve.variance import knows_no_variance
@@ -29,7 +30,7 @@ EXTREMES = 3
 """How many of the lowest and highest biases are shown."""
 
 LABELS = {"index.html": "page", "verdicts.md": "verdicts"}
-"""What files of a report are called, where it is not their name."""
+"""What files of a report are called, if not by their names."""
 
 WHY_TOO_LARGE = {
     "Gamma_1": ", which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a, as in --step-size 1,1000"
@@ -37,11 +38,11 @@ WHY_TOO_LARGE = {
 """Why constants of formulas can be larger than any float, and what can be done."""
 
 MOST_FAILURES = 10
-"""Most failures that are shown; all are in the manifest."""
+"""Failures that are shown at most; all are in the manifest."""
 
 
 def show_demo(answer: dict[str, Any]) -> None:
-    """Show what was asked of a small queue, each answer beside the exact one, and where the page is."""
+    """Show the questions about a small queue, each answer beside the exact one, and where the page is."""
     table = Table(Column("data and question"), "answer", "exact", show_lines=True)
     for one in answer["answers"]:
         asked = f"{one['have']}. {one['question']}"
@@ -84,7 +85,7 @@ def show_tasks(tasks: list[dict[str, Any]]) -> None:
 
 
 def solution_summary(solution: Solution, seconds: float, subject: str) -> dict[str, Any]:
-    """Return what was solved, gain, method, errors and the extremes of the bias."""
+    """Return the source of a process, its gain, the method, errors and the extremes of the bias."""
     order = np.argsort(solution.bias, kind="stable")
     labels = solution.mrp.labels
 
@@ -137,7 +138,7 @@ def show_solution(answer: dict[str, Any]) -> None:
                 extremes.add_row(label, f"{entry['bias']:.12g}", error)
         extremes.add_section()
     Screen().print(facts, extremes)
-    for note in answer["notes"]:  # also after --quiet: a tolerance that was missed is one
+    for note in answer["notes"]:  # also after --quiet: a missed tolerance is a warning
         tell(f"note: {note}")
 
 
@@ -262,7 +263,7 @@ def show_sample_complexities(answer: dict[str, Any]) -> None:
 
 
 def _value(bound: dict[str, Any]) -> str:
-    """Return the value, and where it is from if it is not the theorem's."""
+    """Return the value, and where it comes from if not from the theorem."""
     if not bound["certified"]:
         return "not certified"
     if bound["theorem_value"] > bound["value"]:
@@ -301,14 +302,16 @@ def _constants(constants: dict[str, float]) -> Table:
 
 
 def show_estimate(answer: dict[str, Any]) -> None:
-    """Show the gain, the best and the worst observations, how good the data are, and what to beware of."""
+    """Show the gain, the best and the worst observations, the quality of the data, and the warnings."""
     facts = answer["diagnostics"]
     table = Table(show_header=False, title="Estimate")
     shown = with_interval(answer["gain"], answer["gain_interval"], answer["confidence"], answer["per"])
     table.add_row("gain", escape(shown))
     table.add_row("verdict", facts["verdict"]["kind"])
-    table.add_row("features", escape(answer["features"]))
-    table.add_row("method", escape(facts["algorithm"]))
+    learns = facts["algorithm"] != NoLearning.description
+    if learns:
+        table.add_row("features", escape(answer["features"]))
+        table.add_row("method", escape(facts["algorithm"]))
     used = f"{facts['num_transitions']:,} transitions, chains: {facts['num_chains']}"
     cut = f", first {facts['transient']:,} steps of each left out" if facts["transient"] else ""
     table.add_row("data", used + cut)
@@ -316,7 +319,8 @@ def show_estimate(answer: dict[str, Any]) -> None:
     table.add_row("effective sample", f"{worth} independent rewards")
     if "target" in answer:  # another policy than the one that made the log
         table.add_row("overlap", answer["target"]["words"])
-    table.add_row("split R-hat", _shown(facts["r_hat"], ".4f"))
+    if learns or facts["num_chains"] > 1:
+        table.add_row("split R-hat", _shown(facts["r_hat"], ".4f"))
     table.add_row(
         "seconds", f"{facts['source_seconds']:.3g} to get the data, {facts['library_seconds']:.3g} to compute"
     )
@@ -328,7 +332,7 @@ def show_estimate(answer: dict[str, Any]) -> None:
 
 
 def show_series(answer: dict[str, Any]) -> None:
-    """Show the verdict on a series, its mean or ratio, its quantiles, and what to beware of."""
+    """Show the verdict on a series, its mean or ratio, its quantiles, and the warnings."""
     facts, confidence = answer["diagnostics"], answer["confidence"]
     table = Table(show_header=False, title="Series")
     table.add_row("verdict", escape(answer["verdict"]["words"]))
@@ -429,7 +433,7 @@ def _all_warnings(answer: dict[str, Any]) -> list[str]:
 
 
 def show_claims(answer: list[dict[str, Any]]) -> None:
-    """Show each claim with its verdict; what is not the full test says so above and below."""
+    """Show each claim with its verdict; if this is not the full test, say so above and below."""
     results = [ClaimResult.from_dict(stored) for stored in answer]
     told, console = notice(results), Screen()
     if told:
@@ -451,7 +455,7 @@ def _show_claims(console: Screen, results: list[ClaimResult]) -> None:
             title=escape(result.id),
         )
         for part in result.parts:
-            table.add_row(*map(escape, part_cells(part)))
+            table.add_row(*map(escape, part_cells(result.id, part)))
         console.print(table)
         console.print(
             f"[bold]{result.verdict.upper()}[/bold]: {escape(result.text)}",
@@ -501,7 +505,7 @@ def show_sweep(answer: dict[str, Any]) -> None:
 
 
 def show_calibration(answer: dict[str, Any]) -> None:
-    """Show how much a study is, and how long it will take."""
+    """Show the size of a study, and how long it will take."""
     table = Table(show_header=False, title="Dry run")
     for name, words in (("units", "units"), ("lanes", "lanes"), ("lane_steps", "steps of lanes")):
         table.add_row(words, f"{answer[name]:,}")
@@ -601,7 +605,7 @@ def _state(threads: dict[str, Any], kernels: dict[str, Any], gpu: dict[str, Any]
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the unit that people would use.
+    """Return a time in a convenient unit.
 
     Examples
     --------

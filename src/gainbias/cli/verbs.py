@@ -68,7 +68,7 @@ def main(typed: Sequence[str] | None = None) -> int:
 
 
 def _pipe_closed(error: BrokenPipeError) -> int:
-    """Return DONE if whoever reads the answer wants no more of it, as ``| head`` does; FAILED otherwise."""
+    """Return DONE if the reader of the output has closed it, as ``| head`` does; FAILED otherwise."""
     try:
         print(flush=True)
     except BrokenPipeError:
@@ -79,7 +79,7 @@ def _pipe_closed(error: BrokenPipeError) -> int:
 
 
 def _carried_out(options: argparse.Namespace) -> int:
-    """Carry a verb out, quietly if that is asked for, and tell of warnings in words."""
+    """Run a verb, quietly if asked to, and show warnings in words."""
     from gainbias.cli.screen import Screen, telling_of
     from gainbias.progress import Watch
 
@@ -94,7 +94,7 @@ def _carried_out(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _ended_as_by_the_user() -> Iterator[None]:
-    """Have SIGTERM, as queueing systems send it, end the block as Ctrl-C does."""
+    """Let SIGTERM, as queueing systems send it, end the block as Ctrl-C does."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -133,7 +133,7 @@ def _solve(options: argparse.Namespace) -> int:
     process, subject = arguments.chosen_process(options)
     start = time.perf_counter()
     with warnings.catch_warnings():
-        # What misses the tolerance is among the notes, which are shown.
+        # The notes, which are shown, say what misses the tolerance.
         warnings.simplefilter("ignore", gainbias.AccuracyWarning)
         solution = gainbias.solve(process, tol=options.tol, method=options.method, device=options.device)
     return _answer(options, solution_summary(solution, time.perf_counter() - start, subject), show_solution)
@@ -219,10 +219,10 @@ def _evaluate_source(options: argparse.Namespace) -> int:
         estimate = gainbias.evaluate(
             arguments.chosen_environment(options),
             arguments.read_policy(options.policy),
-            num_steps=options.steps if options.target_half_width is None else options.max_steps,
+            num_steps=options.steps,
             target_half_width=options.target_half_width,
             anytime=options.anytime,
-            duration=arguments.chosen_duration(options),
+            duration=options.duration,
             chains=options.chains,
             seed=options.seed,
             **common,
@@ -262,7 +262,7 @@ def _keep_and_answer(
     except BaseException:
         _answer(options, answer, show)  # a failed write must not lose the answer
         raise
-    has_names = isinstance(found, gainbias.GroupedSeries)  # which have the place of other names in JSON
+    has_names = isinstance(found, gainbias.GroupedSeries)  # which replace other names in JSON
     _answer(options, answer | ({} if has_names else _where(files, made)), show)
     if has_names or not options.json:
         _say_where(options, files, made)
@@ -275,7 +275,7 @@ def _where(files: Mapping[str, Path], made: list[Path]) -> dict[str, Any]:
 
 
 def _keep_estimate(estimate: Any, files: Mapping[str, Path], options: argparse.Namespace) -> None:
-    """Write an estimate to the files that were named, of "estimate", "figure" and "page"."""
+    """Write an estimate to those of its files that were named: "estimate", "figure" and "page"."""
     from gainbias.report.write import write_page_of
 
     for path in files.values():
@@ -309,7 +309,7 @@ def _compare(options: argparse.Namespace) -> int:
             num_steps=options.steps,
             chains=options.chains,
             seed=options.seed,
-            duration=arguments.chosen_duration(options),
+            duration=options.duration,
             **common,
         )
     _answer(options, comparison.to_dict(), show_comparison)
@@ -364,6 +364,7 @@ def _reproduce(options: argparse.Namespace) -> int:
                 shorten=options.shorten,
                 settings=arguments.read_settings(options.set),
                 **_engine(options),
+                device=options.device,
                 overwrite=options.overwrite,
                 resume=options.resume,
                 recompute=recompute,
@@ -371,7 +372,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             ),
         )
         from gainbias.cli.show import show_study
-        from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
+        from gainbias.report.reproduction import report_on  # only now, when pandas is known to be there
         from gainbias.report.verdicts_page import shortfalls
 
         start = time.perf_counter()
@@ -404,6 +405,8 @@ def _sweep(options: argparse.Namespace) -> int:
         found = verify(options.verify, options.sample, study=study, **where)
         _answer(options, found.to_dict(), show.show_verification)
         return DONE if found.passed else FAILED
+    if options.study is None:
+        raise ValueError("say which study, as in gainbias sweep study.toml; gainbias help sweep has examples")
     study = as_study(options.study, options.max_units)
     if options.dry_run:
         return _answer(options, estimate(study, options.workers).to_dict(), show.show_calibration)
@@ -450,7 +453,7 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
 
 
 def _permitted(options: argparse.Namespace, work: Callable[[bool], Answered]) -> Answered:
-    """Do work that is told whether it may compute finished units again; on a terminal, ask about it."""
+    """Do work that must know whether it may compute finished units again; on a terminal, ask."""
     from gainbias.experiments.runner import OutdatedError
 
     try:
@@ -466,7 +469,7 @@ def _permitted(options: argparse.Namespace, work: Callable[[bool], Answered]) ->
 
 
 def _kept(folder: Any) -> str:
-    return f"gainbias: interrupted; what was finished is kept in {folder}: go on with --resume"
+    return f"gainbias: interrupted; what was finished is kept in {folder}: continue with --resume"
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -499,12 +502,12 @@ def _completion(options: argparse.Namespace) -> int:
 
 
 def _help(options: argparse.Namespace) -> int:
-    text = help_on(options.topic)
+    text = help_on(options.topic, options.all)
     return _answer(options, {"verb": options.topic, "help": text}, _print_value("help"))
 
 
 def _print_value(name: str) -> Callable[[dict[str, Any]], None]:
-    """Return a function that prints one text of an answer as it is."""
+    """Return a function that prints one text of an answer unchanged."""
     return lambda answer: print(answer[name], end="")
 
 
@@ -534,16 +537,17 @@ def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None
 
 
 def _as_typed(answer: Any, options: argparse.Namespace) -> Any:
-    """Return an answer whose warnings and notes name options, not arguments of functions."""
-    facts = answer.get("diagnostics") if isinstance(answer, dict) else None
-    if facts is None:
+    """Return an answer whose verdict, warnings and notes, also in its parts, name options as typed."""
+    if not isinstance(answer, dict):
         return answer
-    said = {
-        kind: [arguments.as_typed(words, options) for words in facts[kind]]
-        for kind in ("warnings", "notes")
-        if kind in facts
+    return {
+        name: arguments.as_typed(part, options)
+        if name == "words"
+        else [arguments.as_typed(words, options) for words in part]
+        if name in ("warnings", "notes") and isinstance(part, list)
+        else _as_typed(part, options)
+        for name, part in answer.items()
     }
-    return answer | {"diagnostics": facts | said}
 
 
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {

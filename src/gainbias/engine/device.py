@@ -1,9 +1,9 @@
-"""Lanes on a GPU: `run_on_device` does there what `engine/work.py` does on the processor.
+"""Lanes on a GPU: `run_on_device` does on the GPU what `engine/work.py` does on the processor.
 
 A stretch of steps is a few launches: step sizes are computed, each thread draws one sample path, and then
 each thread takes one lane along its path, so that lanes of a seed share it. Short states are copied into the
-thread's own memory meanwhile. At checkpoints the lanes write down their weights, from which errors are
-computed where they are: only what is kept comes back. Lanes that do not fit into memory together are run in
+thread's own memory for that time. At checkpoints the lanes store their weights, from which errors are
+computed on the GPU: only what is kept comes back. Lanes that do not fit into memory together are run in
 pieces. The step at which a lane diverged is found by bisection, from a copy of how its stretch began.
 
 The sample paths are those of `engine/paths.py`, bit for bit: the same streams and the same alias tables.
@@ -37,6 +37,8 @@ from gainbias.kernels.gpu import (
     lane_number,
     lane_views,
     launch,
+    memory_errors_in_words,
+    part_of,
     sent,
     what_is_missing,
 )
@@ -44,13 +46,13 @@ from gainbias.progress import Watch
 from gainbias.types import Floats, Ints
 
 MOST_STRETCH_BYTES = 2**34
-"""The most memory of a GPU that the paths and step sizes of a stretch take, and its notes."""
+"""The most GPU memory for the paths and step sizes of a stretch, and for its notes."""
 
 STRETCH_SHARE = 4
-"""Nor does either take more than the free memory divided by this; states take half of it at most."""
+"""Neither takes more than the free memory divided by this; states take at most half of it."""
 
 LEAST_STRETCH = 64
-"""There is room for this many steps, unless the whole run has fewer: a stretch takes a few launches."""
+"""There is always room for this many steps, or for the whole run: a stretch takes a few launches."""
 
 MOST_LANE_STEPS = 2**34
 """Steps of all lanes in a stretch, at most, so that Ctrl-C is heard within a second or so."""
@@ -60,13 +62,20 @@ MOST_OWN_NUMBERS = 512
 
 SHORT_STATE, FEW_REGISTERS = 32, 128
 """A thread with at most 32 numbers in its state gets at most 128 registers: two for each number, and as many
-for the rest. More threads then work at once. A longer state would be pushed out into memory."""
+for the rest. More threads then work at once. A longer state would be spilled to memory."""
+
+MOST_CLOSE, CACHED_BLOCK = 96, 160
+"""Vectors of more than 96 features are kept in memory instead of registers. Lanes then run in larger blocks:
+fewer of them run at a time, and their vectors stay in the cache. docs/gpu.md has the figures."""
+
+MANY_LANES, MANY_TO_A_PATH = 2**15, 8
+"""The least lanes that go in larger blocks, in all and for each path."""
 
 FOR_EVER = 2**62
 """More steps than any stretch has."""
 
 ERRORS, ROOM_FOR_VALUES = 12, 2
-"""Errors that are measured of a lane: six for each of two aims; the rows before them are for values."""
+"""Errors that are measured for a lane: six for each of two targets; the rows before them are for values."""
 
 NO_SQUARES: tuple[float, ...] = (0.0,) * 6
 """Sums of squares before the first state."""
@@ -81,7 +90,7 @@ class DrawnMoves(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """What is written down at the checkpoints of a stretch: (k, d, lanes), (k, lanes) and (k, paths)."""
+    """What is stored at the checkpoints of a stretch: (k, d, lanes), (k, lanes) and (k, paths)."""
 
     weights: Floats
     gain: Floats
@@ -89,10 +98,10 @@ class Noted(NamedTuple):
 
 
 class Journey(NamedTuple):
-    """Where lanes go: arrays (steps, paths) and (steps, schedules), and for each lane which are its own.
+    """The data of lanes: arrays (steps, paths) and (steps, schedules), and for each lane the index in these.
 
-    `shift` is how much further the paths of a second chain are. A lane makes the steps from `begin` on, up to
-    `end` or `length`. After each number of steps in `after` it notes what it has learned.
+    `shift` is the offset of the paths of a second chain. A lane takes the steps from `begin` on, up to `end`
+    or `length`. After each number of steps in `after` it stores what it has learned.
     """
 
     moves: Any
@@ -114,18 +123,18 @@ class Learned(NamedTuple):
 
 
 class Yardstick(NamedTuple):
-    """What errors are measured with.
+    """The data for measuring errors.
 
     Attributes
     ----------
     law : (n,) array
         The stationary law.
     aims : (targets, n) array
-        Values that would be right: the bias, and those of the paper's fixed point.
+        Target values: the bias, and those of the paper's fixed point.
     means : (2, d) array
-        What gives the mean value under the law, and the plain mean.
+        Vectors that give the mean value under the law, and the plain mean.
     aim_means : (targets, 2) array
-        These means of the aims.
+        These means of the targets.
     """
 
     law: Floats
@@ -154,9 +163,9 @@ def draw_moves(
     after: Ints,
     noted: Floats,
 ) -> None:
-    """Let the path of this thread go on for some steps; with `afresh` each begins at a state of the law.
+    """Continue the path of this thread for some steps; with `afresh` each one starts afresh from the law.
 
-    The sum of its rewards is noted after each number of steps in `after`.
+    The sum of its rewards is stored after each number of steps in `after`.
     """
     path = lane_number()
     if path >= len(at):
@@ -185,16 +194,16 @@ def kernel_of(function: Callable[..., None]) -> Any:
 
 
 class Shapes(NamedTuple):
-    """What a kernel for lanes is compiled for: it knows how long the arrays of a lane are.
+    """What a kernel for lanes is compiled for; the lengths of a lane's arrays are constants in it.
 
     Attributes
     ----------
     parts : tuple of LanePart
         Of the state of one lane.
     num_features : int
-        Number of features d.
+        Number of features d; 0 stands for any.
     notes : bool
-        Whether what a lane has learned can be read off its state.
+        Whether what a lane has learned can be read from its state.
     """
 
     parts: tuple[LanePart, ...]
@@ -203,7 +212,7 @@ class Shapes(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many numbers there are in the state of a lane."""
+        """Number of entries in the state of a lane."""
         return sum(math.prod(part.shape) for part in self.parts)
 
 
@@ -214,7 +223,7 @@ def lane_kernel(
     """Return a kernel in which each thread takes one lane along its path.
 
     Its arguments are states and parameters with a last axis for lanes, rows, a `Journey`, and two arrays of
-    integers: the lanes that are not finite afterwards get a 0 in the first, and then so does the second.
+    integers: lanes that are not finite afterwards get a 0 in the first, and then the second is set to 0, too.
     """
     forms = DeviceForms([rows, state])
     params_of = lane_views(params, laned)
@@ -271,7 +280,7 @@ def lane_kernel(
 
 
 def _has_width(rows: type, num_features: int) -> Callable[[Any], bool]:
-    """Return a function that says what is true anyway: behind it a compiler knows how long dense rows are."""
+    """Return a function that asserts a known fact: after it the compiler knows the length of dense rows."""
 
     def dense(rows: Any) -> bool:
         return bool(rows.matrix.shape[1] == num_features)
@@ -279,13 +288,13 @@ def _has_width(rows: type, num_features: int) -> Callable[[Any], bool]:
     def other(rows: Any) -> bool:
         return True
 
-    return dense if rows is DenseRows else other
+    return dense if rows is DenseRows and num_features > 0 else other
 
 
 def with_squares(
     squares: tuple[float, ...], missed: float, share: float, law_mean: float, mean: float
 ) -> tuple[float, ...]:
-    """Return sums of squares, with those of one more state: as they are, and after each mean is taken off."""
+    """Return sums of squares, with one more state: of plain values, and of values less each mean."""
     centred, quotient = missed - law_mean, missed - mean
     return (
         squares[0] + missed * missed,
@@ -340,7 +349,7 @@ def error_kernel(rows: type, num_features: int) -> Any:
 
 
 def keep_lanes(source: Floats, target: Floats, kept: Ints) -> None:
-    """Copy the lane of this thread, (m, lanes), where it is to be kept."""
+    """Copy the lane of this thread, (m, lanes), if it must be kept."""
     lane = lane_number()
     if lane < len(kept) and kept[lane] > 0:
         for i in range(source.shape[0]):
@@ -348,12 +357,12 @@ def keep_lanes(source: Floats, target: Floats, kept: Ints) -> None:
 
 
 def run_on_device(plan: RunPlan, record: CheckpointRecord, lanes: Lanes) -> Ints:
-    """Run all lanes on the GPU, and return for each how many steps it made; Ctrl-C ends it early."""
+    """Run all lanes on the GPU, and return for each how many steps it took; Ctrl-C ends the run early."""
     missing = what_is_missing()
     if missing:
         raise ValueError(f"device='gpu' does not work here, because {missing}")
     steps_done, total = np.zeros(len(lanes), int), int(plan.checkpoints[-1]) * len(lanes)
-    with Watch() as watch, np.errstate(all="ignore"):
+    with Watch() as watch, np.errstate(all="ignore"), memory_errors_in_words():
         before = 0
         try:
             for places, room in pieces_of(plan, lanes):
@@ -375,11 +384,11 @@ class DeviceRoom(NamedTuple):
 
 
 def pieces_of(plan: RunPlan, lanes: Lanes) -> Iterator[tuple[Ints, DeviceRoom]]:
-    """Yield the places of lanes that run together, and the room they leave.
+    """Yield the numbers of lanes that run together, and the memory they leave.
 
-    They have states of one type, and do not take more memory than is free.
+    They have states of one type, and take no more memory than is free.
     """
-    free = free_memory() * 9 // 10
+    free = free_memory() * 9 // 10 // plan.beside
     tables = [plan.sampler.table, *([plan.sampler.law] if plan.sampling == "iid" else [])]
     fixed = sum(_bytes_of(part) for part in [plan.rows, *tables]) + 32 * plan.problem.mrp.num_states
     for places, state in _by_state(plan, lanes):
@@ -398,7 +407,7 @@ def pieces_of(plan: RunPlan, lanes: Lanes) -> Iterator[tuple[Ints, DeviceRoom]]:
 
 
 def _by_state(plan: RunPlan, lanes: Lanes) -> Iterator[tuple[Ints, int]]:
-    """Yield the places of lanes whose states have one type, and how many bytes each has."""
+    """Yield the numbers of lanes whose states have one type, and how many bytes each has."""
     if plan.form.laned:
         yield np.arange(len(lanes)), _bytes_of(_first_state(plan, lanes[:1]))
         return
@@ -441,7 +450,7 @@ class DeviceLanes:
     places : (lanes,) int array
         Their numbers in the list of all lanes.
     room : DeviceRoom
-        What they may take besides themselves.
+        Memory that they may take besides their states.
     """
 
     def __init__(
@@ -454,8 +463,8 @@ class DeviceLanes:
         self._fell_at = np.full(len(lanes), FOR_EVER)
         self._params_here = _params_of(plan, lanes)
         self._first = _first_state(plan, lanes)
-        self._states, self._saved = _on_device(self._first), _on_device(self._first)
-        self._params, self._rows = _on_device(self._params_here), _on_device(plan.rows)
+        self._states, self._saved = sent_record(self._first), sent_record(self._first)
+        self._params, self._rows = sent_record(self._params_here), plan.rows_there or sent_record(plan.rows)
         self._good, self._all_good = sent(np.ones(len(lanes), np.int64)), sent(np.ones(1, np.int64))
         self._zeros, self._ends = sent(np.zeros(len(lanes), np.int64)), sent(np.full(len(lanes), FOR_EVER))
         self._send_paths()
@@ -479,7 +488,7 @@ class DeviceLanes:
             first = last
 
     def _advance(self, first: int, last: int) -> None:
-        """Make the steps of a stretch, look which lanes diverged, and keep what was noted."""
+        """Take the steps of a stretch, find the lanes that diverged, and keep what was stored."""
         count, noted = last - first, self.plan.noted(first, last)
         after = sent(self.plan.checkpoints[noted] - first)
         is_iid = int(self.plan.sampling == "iid")
@@ -510,10 +519,13 @@ class DeviceLanes:
             self._moves, shift, self._paths, self._sizes, self._schedule_numbers, begin, end, count, after,
             self._noted,
         )  # fmt: skip
-        launch(self._kernel, len(self.lanes), states, self._params, self._rows, journey, good, self._all_good)
+        launch(
+            self._kernel, len(self.lanes), states, self._params, self._rows, journey, good, self._all_good,
+            block=self._block,
+        )  # fmt: skip
 
     def _find_fallen(self, first: int, count: int) -> None:
-        """Find at which step lanes diverged that had not before, and let them rest."""
+        """Find the step at which further lanes diverged, and stop these."""
         fallen = np.flatnonzero((fetched(self._good) == 0) & (self._fell_at == FOR_EVER))
         self._fell_at[fallen] = first + self._first_bad_steps(fallen, count)
         for lane in fallen:
@@ -523,7 +535,7 @@ class DeviceLanes:
 
     def _first_bad_steps(self, fallen: Ints, count: int) -> Ints:
         """Return after how many steps of the stretch each of these lanes was no longer finite."""
-        scratch, none = _on_device(self._first), sent(np.zeros(0, np.int64))
+        scratch, none = sent_record(self._first), sent(np.zeros(0, np.int64))
         good, bad = np.zeros(len(self.lanes), np.int64), np.zeros(len(self.lanes), np.int64)
         bad[fallen] = count
         while (bad - good > 1).any():
@@ -540,7 +552,7 @@ class DeviceLanes:
         return bad[fallen]
 
     def _read_notes(self, noted: slice) -> tuple[list[Any], Floats]:
-        """Return the weights that lanes noted, k times (d, lanes) on the device, and gains, (k, lanes)."""
+        """Return the weights that lanes stored, k times (d, lanes) on the device, and gains, (k, lanes)."""
         count, steps = noted.stop - noted.start, self.plan.checkpoints[noted]
         weights = [self._noted.weights[k] for k in range(count)]
         if "gain" in self._first._fields:
@@ -551,16 +563,18 @@ class DeviceLanes:
         return np.take(totals / np.maximum(steps, 1)[:, None], self._paths_here, axis=1)
 
     def _told(self, step: int) -> tuple[list[Any], Floats]:
-        """Return the same for the present, after some steps, as the algorithm's own output has it."""
+        """Return the same for the present, after some steps, from the algorithm's own output."""
         form, count = self.plan.form, len(self.lanes)
         state = type(self._first)(*(fetched(array) for array in self._states))
         if form.laned:
             output = form.output(state, self._params_here, self.plan.setting(count))
             weights, gain = output.weights, output.gain
         else:
-            params, setting = self.plan.algorithm.params, self.plan.setting(1)
+            params, told = self.plan.algorithm.params, self.plan.setting_of
             said = [
-                form.output(type(state)(*(array[..., k] for array in state)), params(**lane.params), setting)
+                form.output(
+                    type(state)(*(array[..., k] for array in state)), params(**lane.params), told(lane)
+                )
                 for k, lane in enumerate(self.lanes)
             ]
             weights = np.stack([output.weights for output in said], axis=-1).reshape(-1, count)
@@ -570,7 +584,7 @@ class DeviceLanes:
         return [sent(np.ascontiguousarray(weights))], gain[None]
 
     def _keep(self, noted: slice, told: list[Any], gains: Floats) -> None:
-        """Write down what lanes said at checkpoints; nothing of lanes that had diverged by then."""
+        """Store the output of lanes at checkpoints, except for lanes that had diverged by then."""
         record, checkpoints, rows = self.record, range(noted.start, noted.stop), type(self.plan.rows)
         for checkpoint, weights, gain in zip(checkpoints, told, gains, strict=True):
             fallen = np.flatnonzero(self._fell_at <= self.plan.checkpoints[checkpoint])
@@ -590,7 +604,7 @@ class DeviceLanes:
                     self._fetch(errors[:, checkpoint], self._errors[number], fallen, np.inf)
 
     def _fetch(self, target: Floats, there: Any, fallen: Ints, missing: float) -> None:
-        """Bring (..., lanes) from the device to its place in an array (all lanes, ...)."""
+        """Copy (..., lanes) from the device to its place in an array (all lanes, ...)."""
         if len(self.lanes) == len(target):
             fetch_into(target.T, there)
             target[fallen] = missing
@@ -608,8 +622,8 @@ class DeviceLanes:
         self._streams = sent(np.concatenate(streams, axis=1))
         self._at = sent(plan.sampler.first_states(seeds, chains, plan.start))
         self._totals = sent(np.zeros(self._num_paths))
-        self._table = _on_device(plan.sampler.table)
-        self._law = _on_device(plan.sampler.law) if plan.sampling == "iid" else self._table
+        self._table = plan.table_there or sent_record(plan.sampler.table)
+        self._law = sent_record(plan.sampler.law) if plan.sampling == "iid" else self._table
         self._paths = sent(self._paths_here)
         self._schedule_numbers = sent(self.lanes.schedule_numbers)
         shape = self._longest, self._num_paths
@@ -638,7 +652,7 @@ class DeviceLanes:
 
     @cached_property
     def _most_notes(self) -> int:
-        """How many checkpoints there are in a stretch, at most: one, at its end, if the host has to look."""
+        """How many checkpoints there are in a stretch, at most: one, at its end, if the host is needed."""
         if not self._notes_itself:
             return 1
         fitting = self.room.notes // (_bytes_of_a_note(self.plan) * len(self.lanes))
@@ -650,23 +664,27 @@ class DeviceLanes:
         law, combine = problem.solution.stationary, problem.features.adjoint
         laws = np.array([law, np.full(len(law), 1.0 / len(law))])
         aims = np.array([problem.solution.bias, problem.values])
-        return _on_device(Yardstick(law, aims, np.array([combine(one) for one in laws]), aims @ laws.T))
+        return sent_record(Yardstick(law, aims, np.array([combine(one) for one in laws]), aims @ laws.T))
 
     @cached_property
     def _errors(self) -> Any:
         return empty_there((ROOM_FOR_VALUES + ERRORS, len(self.lanes)), np.float64)
 
     @property
+    def _block(self) -> int | None:
+        """How many lanes run together in a block; None for the usual number."""
+        lanes = len(self.lanes)
+        is_many = lanes >= max(MANY_LANES, MANY_TO_A_PATH * len(self._seeds))
+        return CACHED_BLOCK if is_many and self.plan.problem.num_features > MOST_CLOSE else None
+
+    @property
     def _shapes(self) -> Shapes:
-        laned = self.plan.form.laned
-        parts = tuple(
-            LanePart((*array.shape[:-1], 1) if laned else array.shape[:-1], array.dtype.kind == "f")
-            for array in self._first
-        )
-        return Shapes(parts, self.plan.problem.num_features, self._notes_itself)
+        laned, any_width = self.plan.form.laned, self.plan.any_width
+        parts = tuple(part_of(array, laned, any_width) for array in self._first)
+        return Shapes(parts, 0 if any_width else self.plan.problem.num_features, self._notes_itself)
 
 
-def _on_device(record: Any) -> Any:
+def sent_record(record: Any) -> Any:
     """Return a NamedTuple with its arrays on the device."""
     return type(record)(*(sent(part) if isinstance(part, np.ndarray) else part for part in record))
 

@@ -1,4 +1,4 @@
-"""Lanes: the runs that one call asks for, and the groups in which they go through a kernel."""
+"""Lanes: the runs of one call, and the groups in which they go through a kernel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gainbias.types import Floats, Ints
 
 StepSize: TypeAlias = "Schedule | float | Floats"
 FEW_LANES = 2
-"""At most this many lanes are cheaper one by one than as a group with empty places."""
+"""Up to this many lanes are cheaper one by one than as a group with empty places."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Lane:
 class Lanes(Sequence[Lane]):
     """Combinations of seeds, step sizes and parameters, seeds outermost: all, or some of them.
 
-    There may be a million, so that they are numbers, and a `Lane` is made when it is asked for.
+    There may be a million, so only their numbers are stored, and a `Lane` is made on demand.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ def make_lanes(
 def make_groups(algorithm: Algorithm, lanes: Lanes, form: Form) -> list[Group]:
     """Return the groups of the lanes, which are sorted by seed.
 
-    Lanes whose steps touch all weights do not go with others: their sums for averages are built otherwise.
+    Lanes whose steps touch all weights are not grouped with others, because their sums for averages differ.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def make_groups(algorithm: Algorithm, lanes: Lanes, form: Form) -> list[Group]:
 
 
 def warn_of_large_steps(algorithm: Algorithm, lanes: Lanes, problem: Problem) -> None:
-    """Warn if the first step size times the largest squared row norm exceeds 1, where that does harm."""
+    """Warn if the first step size times the largest squared row norm exceeds 1, if that does harm."""
     if not algorithm.declared.overshoots:
         return
     largest = max(float(schedule.values(0, 1)[0]) for schedule in lanes.schedules)

@@ -1,13 +1,16 @@
 """The hot loops: an algorithm's step over a stretch of transitions, and what they work on.
 
 `loop_of` compiles the plain loop of a step, `averaging_loop_of` the one that also sums up weights for
-averages. Both write down the state where `Notes` ask for it, so that they return to Python once a stretch and
-not at each checkpoint: threads run one at a time there. `Memory` keeps a state in one piece of memory.
-`Running` brings them together: an algorithm on its way, wherever its transitions come from.
+averages. Both store the state where `Notes` ask for it, and look for what is not finite, so they
+return to Python once per stretch and not at
+each checkpoint, because threads run one at a time there. `Memory` keeps a
+state in one piece of memory. `Running` combines these: an algorithm in progress, wherever its
+transitions come from.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -22,31 +25,37 @@ from gainbias.types import Floats, Ints
 
 
 class Notes(NamedTuple):
-    """After how many steps of a stretch a loop writes down what its state is then.
+    """After how many steps of a stretch a loop writes down what its state is then, and what else it notes.
 
     Attributes
     ----------
     after : (k,) int array
         Numbers of steps, increasing.
     numbers, more : (m,) and (a,) arrays
-        The memory of the state, and of what else changes with it.
+        The memory of the state, and of everything else that changes with it.
     kept : (k, m + a) array
         Filled in, a row each time.
+    before : (m,) or (0,) array
+        Filled in with the memory of the state before the first step, if it has room.
+    floats : int
+        How many of the numbers, the first, are looked at each time and in the end; 0 for none.
     """
 
     after: Ints
     numbers: Floats
     more: Floats
     kept: Floats
+    before: Floats
+    floats: int
 
 
-NO_NOTES = Notes(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((0, 0)))
-"""Nothing is written down."""
+NO_NOTES = Notes(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros(0), 0)
+"""Nothing is written down or looked at."""
 
 
 @cache
-def loop_of(step: Callable[..., None]) -> Callable[..., None]:
-    """Return the compiled loop of a step.
+def loop_of(step: Callable[..., None]) -> Callable[..., bool]:
+    """Return the compiled loop of a step; it returns whether all that it looked at was finite.
 
     It is kept on disk if the step is part of this package; its Python form is ``loop_of(step).py_func``.
 
@@ -58,14 +67,17 @@ def loop_of(step: Callable[..., None]) -> Callable[..., None]:
     """
     inlined(step)
 
-    def advance(state: Any, params: Any, rows: Rows, moves: Move, step_sizes: Floats, notes: Notes) -> None:
-        begin = 0
+    def advance(state: Any, params: Any, rows: Rows, moves: Move, step_sizes: Floats, notes: Notes) -> bool:
+        write_before(notes)
+        begin, good = 0, True
         for number in range(len(notes.after) + 1):
             end = end_of_part(notes, number, len(moves.here))
             for t in range(begin, end):
                 step(state, params, rows, move_at(moves, t), step_sizes[t])
             write_down(notes, number)
+            good = good and all_finite(notes)
             begin = end
+        return good
 
     return bare_kernel(advance)
 
@@ -77,8 +89,24 @@ def end_of_part(notes: Notes, number: int, length: int) -> int:
 
 
 @inlined
+def write_before(notes: Notes) -> None:
+    """Write down the memory before the first step, if there is room for it."""
+    for i in range(len(notes.before)):
+        notes.before[i] = notes.numbers[i]
+
+
+@inlined
+def all_finite(notes: Notes) -> bool:
+    """Return whether what is looked at is finite; for many numbers without a branch."""
+    good = True
+    for i in range(notes.floats):
+        good &= math.isfinite(notes.numbers[i])
+    return good
+
+
+@inlined
 def write_down(notes: Notes, number: int) -> None:
-    """Write down the memory as the row with this number, if there is one."""
+    """Store the memory as the row with this number, if there is one."""
     if number < len(notes.after):
         for i in range(len(notes.numbers)):
             notes.kept[number, i] = notes.numbers[i]
@@ -107,7 +135,7 @@ class Average(NamedTuple):
     total : (d, lanes) array
         Sum of the weights after each step, up to the step at which each feature was counted last.
     counted : (d,) int array
-        That step; where all features are counted after each step, the array is empty.
+        That step; if all features are counted after each step, the array is empty.
     clock : (1,) int array
         Number of steps so far.
     """
@@ -118,8 +146,8 @@ class Average(NamedTuple):
 
 
 @cache
-def averaging_loop_of(step: Callable[..., None]) -> Callable[..., None]:
-    """Return the compiled loop of a step that also sums up its weights.
+def averaging_loop_of(step: Callable[..., None]) -> Callable[..., bool]:
+    """Return the compiled loop of a step that also sums up its weights; it returns what `loop_of`'s does.
 
     If `counted` is not empty, only the features of the rows that a move touches are brought up to date, just
     before they change, so that the cost does not grow with the number of features.
@@ -135,8 +163,9 @@ def averaging_loop_of(step: Callable[..., None]) -> Callable[..., None]:
         moves: Move,
         step_sizes: Floats,
         notes: Notes,
-    ) -> None:
-        begin = 0
+    ) -> bool:
+        write_before(notes)
+        begin, good = 0, True
         for number in range(len(notes.after) + 1):
             end = end_of_part(notes, number, len(moves.here))
             for t in range(begin, end):
@@ -150,7 +179,9 @@ def averaging_loop_of(step: Callable[..., None]) -> Callable[..., None]:
                     step(state, params, rows, move, step_sizes[t])
                 average.clock[0] += 1
             write_down(notes, number)
+            good = good and all_finite(notes)
             begin = end
+        return good
 
     return bare_kernel(advance)
 
@@ -200,10 +231,10 @@ def _count_tabular(rows: TabularRows, here: int, weights: Floats, average: Avera
 
 
 class Memory:
-    """A state whose arrays lie side by side, the integers last, each from the start of a cache line.
+    """A state whose arrays are contiguous in memory, the integers last, each at the start of a cache line.
 
-    So it is saved and looked through in one go; and the weights of eight lanes do not straddle two lines,
-    which takes a sixth off the time of a step.
+    So it is saved and checked in one pass; and the weights of eight lanes do not straddle two lines, which
+    saves a sixth of the time of a step.
 
     Parameters
     ----------
@@ -214,7 +245,7 @@ class Memory:
     ----------
     state : NamedTuple of arrays
     numbers : (m,) array
-        All of it, integers too, with zeros in between.
+        All entries, including integers, with zeros in between.
     num_floats : int
         How many of them, the first, are not integers.
 
@@ -249,7 +280,7 @@ class Memory:
         self._like = self.state
 
     def read(self, numbers: Floats) -> Any:
-        """Return the state that numbers, (..., m), are the memory of; its arrays have the same first axes."""
+        """Return the state whose memory is numbers, (..., m); its arrays have the same first axes."""
         parts = (
             numbers[..., start : start + a.size] for start, a in zip(self._starts, self._like, strict=True)
         )
@@ -271,7 +302,7 @@ def _whole_lines(count: int) -> int:
 
 
 class Running:
-    """A form that makes steps, wherever its transitions come from.
+    """A form that takes steps, wherever its transitions come from.
 
     Parameters
     ----------
@@ -282,7 +313,7 @@ class Running:
     setting : Setting
         What the algorithm is told before its first step.
     params : NamedTuple
-        Its parameters, as the form wants them.
+        Its parameters, in the shapes of the form.
 
     Attributes
     ----------
@@ -301,7 +332,7 @@ class Running:
 
     @property
     def memories(self) -> tuple[Floats, Floats]:
-        """The numbers of the state, and those of the average, which are none before it begins."""
+        """The numbers of the state, and those of the average, of which there are none before it begins."""
         return self.memory.numbers, NO_NOTES.more if self._average is None else self._average.numbers
 
     def begin_average(self) -> None:
@@ -321,33 +352,38 @@ class Running:
         sizes: Floats,
         after: Ints = NO_NOTES.after,
         kept: Floats = NO_NOTES.kept,
-    ) -> None:
-        """Make the steps of a stretch of moves.
+        before: Floats = NO_NOTES.before,
+        floats: int = 0,
+    ) -> bool:
+        """Take the steps of a stretch of moves; return whether all that was looked at is finite.
 
         Parameters
         ----------
         rows, moves, sizes
             What the steps read.
         after : (k,) int array
-            Numbers of steps after which the memories are written down.
+            Numbers of steps after which the memories are stored.
         kept : (k, numbers) array
-            There; see `answers`.
+            Where they are stored; see `answers`.
+        before, floats
+            See `Notes`.
         """
-        notes = Notes(after, *self.memories, kept)
+        notes = Notes(after, *self.memories, kept, before, floats)
         if self._average is None:
-            loop_of(self.form.step)(self.state, self.params, rows, moves, sizes, notes)
+            good = loop_of(self.form.step)(self.state, self.params, rows, moves, sizes, notes)
         else:
             weights, average = _by_lane(self.state.weights, 0), self._average.state
-            averaging_loop_of(self.form.step)(
+            good = averaging_loop_of(self.form.step)(
                 self.state, average, weights, self.params, rows, moves, sizes, notes
             )
         if self.averaged is not None:
             self.averaged += len(moves.here)
+        return good
 
     def mean_weights(self) -> Floats:
-        """Return the mean of the weights after each step since the average began, of which there is one.
+        """Return the mean of the weights over the steps since the average began, at least one.
 
-        For a form with an average of its own that is what it reports; otherwise as they are in the state.
+        If a form computes its own average, that is returned; otherwise the mean of the weights in the state.
         """
         assert self.averaged
         if self.form.own_average is not None:
@@ -356,18 +392,18 @@ class Running:
         return _mean(self._average.state, self.state.weights)
 
     def reported(self, mean_weights: Floats) -> Output:
-        """Return what the algorithm says with these in the place of its weights (see `mean_weights`)."""
+        """Return the algorithm's output with these in place of its weights (see `mean_weights`)."""
         if self.form.own_average is not None:
             return Output(mean_weights, self.form.output(self.state, self.params, self.setting).gain)
         return self.form.output(self.state._replace(weights=mean_weights), self.params, self.setting)
 
     def answer(self) -> Output:
-        """Return what the algorithm says, with the average of its weights if that has begun."""
+        """Return the algorithm's output, with the average of its weights if that has begun."""
         average = None if self._average is None else self._average.state
         return self._answer(self.state, average, self.averaged)
 
     def answers(self, kept: Floats, averaged: Sequence[int | None]) -> Output:
-        """Return what the algorithm said when its memories were as in each row of `kept`, (k, numbers).
+        """Return the algorithm's output for the memories in each row of `kept`, (k, numbers).
 
         `averaged` is how many steps since the average began, if it had. Weights and gains of the output have
         a first axis of length k.
@@ -399,7 +435,7 @@ def _row(stacked: Any, k: int) -> Any:
 
 
 def _by_lane(weights: Floats, first_axes: int) -> Floats:
-    """Return weights with a last axis for lanes, also where there is one lane, after some first axes."""
+    """Return weights with a last axis for lanes, even for a single lane, after some first axes."""
     return weights.reshape(*weights.shape[: first_axes + 1], -1)
 
 

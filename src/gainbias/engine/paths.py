@@ -1,4 +1,4 @@
-"""Sample paths of a process: one for each seed, the same for every algorithm, and cut into pieces at will.
+"""Sample paths of a process: one for each seed, the same for every algorithm, in pieces of any length.
 
 `Sampler.paths` returns `Paths`, which draw transitions piece by piece. Their random numbers come from a
 `stream`, which depends on its seed and its name alone: never on the order in which streams are made, on how
@@ -9,9 +9,9 @@ An alias table (Walker 1977, built as by Vose 1991) lists, for each stored trans
 the transition itself and another one of the row, so that one uniform number picks a successor with a single
 look-up, however many there are.
 
-A walk waits for memory most of the time, so what it reads is kept small and together: eight bytes a slot.
-Thresholds are rounded there, and a number too close to one is compared with the exact threshold, which is
-kept elsewhere and hardly ever read.
+A walk waits for memory most of the time, so the data that it reads are small and close together: eight
+bytes per slot. Thresholds there are rounded; a number too close to one is compared with the exact
+threshold, which is stored elsewhere and hardly ever read.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from gainbias.engine.streams import Words, first_uniforms, generator_of, stream_states, stream_words
+from gainbias.engine.streams import Words, first_uniforms, next_uniform, skipped, stream_states
 from gainbias.kernels import bare_kernel, inlined
 from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess, refuse_durations
@@ -53,7 +53,7 @@ class AliasTable(NamedTuple):
     own : (slots,) int array
         The own successor of each slot; empty if every row lists all states in order.
     reward : (n,) array
-        What a step from each state pays, unless transitions pay by themselves.
+        What a step from each state pays, unless transitions have their own rewards.
     paid : (slots, 2) array
         What the transition to the other and to the own successor pays; empty if the state alone decides.
     """
@@ -111,9 +111,9 @@ def alias_table(
 
 @bare_kernel
 def fill_alias(indptr: Ints, data: Floats, threshold: Floats, slot: Ints, small: Ints, large: Ints) -> None:
-    """Split each row into slots of equal weight that hold at most two entries each.
+    """Split each row into slots of equal weight that contain at most two entries each.
 
-    `small` and `large` are room for as many numbers as the longest row has entries.
+    `small` and `large` have room for as many numbers as the longest row has entries.
     """
     for row in range(len(indptr) - 1):
         begin, end = indptr[row], indptr[row + 1]
@@ -152,12 +152,13 @@ def walk(
     table: AliasTable,
     law: AliasTable,
     length: int,
-    uniforms: Floats,
+    numbers: int,
+    streams: Words,
     state: Ints,
     total: Floats,
     steps: SampledSteps,
 ) -> None:
-    """Let several chains go on, in turns, so that one is served while another waits for memory.
+    """Continue several chains, in turns, so that one advances while another waits for memory.
 
     Parameters
     ----------
@@ -166,9 +167,11 @@ def walk(
     law : AliasTable
         A law, as a table with one row.
     length : int
-        How many steps each makes; arrays of m numbers may be longer.
-    uniforms : (chains, m, k) array
-        One number for each step; or two, and then the first draws the state of the step afresh from the law.
+        How many steps each takes; arrays of m numbers may be longer.
+    numbers : int
+        How many random numbers a step takes: one; or two, and then the first draws its state from the law.
+    streams : (4, chains) array
+        Where the random numbers come from; updated.
     state : (chains,) int array
         Where the chains are; updated.
     total : (chains,) array
@@ -176,15 +179,15 @@ def walk(
     steps : SampledSteps of (chains, m) arrays
         Filled in.
     """
-    chains, _, count = uniforms.shape
+    chains = len(state)
     for t in range(length):
         for c in range(chains):
-            if count == 2:
-                slot, below = pick(law, 0, uniforms[c, t, 0])
+            if numbers == 2:
+                slot, below = pick(law, 0, next_uniform(streams, c))
                 state[c] = chosen(law, 0, slot, below)
             here = state[c]
-            slot, below = pick(table, here, uniforms[c, t, count - 1])
-            alone = chains == 1 and count == 1
+            slot, below = pick(table, here, next_uniform(streams, c))
+            alone = chains == 1 and numbers == 1
             after = guessed(table, here, slot, below) if alone else chosen(table, here, slot, below)
             reward = table.reward[here] if len(table.paid) == 0 else table.paid[slot, int(below)]
             steps.here[c, t] = here
@@ -209,16 +212,16 @@ def pick(table: AliasTable, row: int, uniform: float) -> tuple[int, bool]:
 
 @inlined
 def chosen(table: AliasTable, row: int, slot: int, below: bool) -> int:
-    """Return the successor, without a branch: guessing it wrong would hold up the other chains."""
+    """Return the successor, without a branch: a wrong guess would delay the other chains."""
     own, other = own_successor(table, row, slot), table.slot[slot]["other"]
     return int(own if below else other)
 
 
 @inlined
 def guessed(table: AliasTable, row: int, slot: int, below: bool) -> int:
-    """Return the successor, with a branch: the processor guesses it and goes on before memory answers.
+    """Return the successor, with a branch: the processor guesses it and continues before memory answers.
 
-    A single chain has nothing better to do, and becomes up to twice as fast.
+    This makes a single chain up to twice as fast.
     """
     if below:
         return int(own_successor(table, row, slot))
@@ -261,11 +264,11 @@ def split_sampling(sampling: Sampling | Markov) -> tuple[Sampling, Start]:
 
 
 BLOCK = 4096
-"""Number of steps that are drawn at once, unless more are asked for."""
+"""Number of steps that are drawn at once, unless more are needed."""
 
 APART = 16
-"""Rows of arrays are longer than they need by this many numbers: rows whose length is a power of two would
-compete for the same places of the processor's cache, which doubles the time of eight paths."""
+"""Rows of arrays are longer than needed by this many numbers: rows whose length is a power of two would
+compete for the same places in the processor's cache, which doubles the time of eight paths."""
 
 _TABLES: WeakKeyDictionary[MarkovRewardProcess, AliasTable] = WeakKeyDictionary()
 """Tables of the processes that still exist: a short run would take less time than its table."""
@@ -330,8 +333,12 @@ class Sampler:
             raise ValueError(f"unknown sampling {sampling!r}: use 'markov' or 'iid'")
         chains = [chain] if isinstance(chain, str) else chain
         states = self.first_states(seeds, chains, start)
-        words = np.concatenate([stream_words(seeds, name, sampling) for name in chains], axis=1)
-        return Paths(self, words, sampling, SavedPaths(states, np.zeros(len(states)), 0))
+        return Paths(
+            self,
+            stream_states(seeds, chains, sampling),
+            sampling,
+            SavedPaths(states, np.zeros(len(states)), 0),
+        )
 
     def first_states(self, seeds: Sequence[int], chains: Sequence[str], start: Start) -> Ints:
         """Return where paths begin: those of the first chain for all seeds, then those of the others."""
@@ -340,7 +347,7 @@ class Sampler:
             if not 0 <= start < n:
                 raise ValueError(f"start must be a state from 0 to {n - 1}, found {start}")
             return np.full(len(seeds) * len(chains), start, np.int64)
-        uniforms = np.concatenate([first_uniforms(stream_states(seeds, name, "start")) for name in chains])
+        uniforms = first_uniforms(stream_states(seeds, chains, "start"))
         if start == "uniform":
             return np.asarray(uniforms * n, dtype=np.int64)
         if start == "stationary":
@@ -350,7 +357,7 @@ class Sampler:
 
 
 class SavedPaths(NamedTuple):
-    """Where paths were: their states, the sums of their rewards, and how many steps they had made."""
+    """A saved position of paths: their states, the sums of their rewards, and the number of steps."""
 
     state: Ints
     total: Floats
@@ -358,10 +365,10 @@ class SavedPaths(NamedTuple):
 
 
 class Paths:
-    """Paths that go on where they stopped; made by `Sampler.paths`.
+    """Paths that continue where they stopped; made by `Sampler.paths`.
 
-    They are drawn in blocks, each about as long as all before it together up to a limit: many short pieces
-    then cost little more than a long one, and few steps are drawn in vain.
+    They are drawn in blocks, each about as long as all before it together, up to a limit: many short
+    pieces then cost little more than a long one, and few steps are wasted.
 
     Attributes
     ----------
@@ -369,30 +376,28 @@ class Paths:
         Sum of the rewards of each path so far.
     """
 
-    def __init__(self, sampler: Sampler, words: Words, sampling: Sampling, saved: SavedPaths) -> None:
-        self._sampler, self._words, self._sampling = sampler, words, sampling
+    def __init__(self, sampler: Sampler, first: Words, sampling: Sampling, saved: SavedPaths) -> None:
+        self._sampler, self._first, self._sampling = sampler, first, sampling
         self._law = sampler.table if sampling == "markov" else sampler.law
         self._numbers = 1 if sampling == "markov" else 2
         self._state, self.total, self._steps = saved
         self._end_state, self._end_total = saved.state.copy(), saved.total.copy()
-        self._streams = [generator_of(own) for own in words.T]
-        for generator in self._streams:
-            bits: Any = generator.bit_generator
-            bits.advance(self._numbers * self._steps)
-        self._room = self._make_room(APART)
-        self._block, self._at = self._draw(0, again=True), 0
+        self._streams = skipped(first, self._numbers * self._steps)
+        self._room = self._make_room(0)
+        self._block, self._at = SampledSteps(*(array[:, :0] for array in self._room)), 0
 
-    def take(self, count: int, *, again: bool = False) -> SampledSteps:
+    def take(self, count: int, *, room: int = 0) -> SampledSteps:
         """Return the next `count` transitions of every path, as (paths, count) arrays.
 
-        With `again` they may be written over those that were taken before. The system clears fresh memory,
-        and threads wait for each other meanwhile.
+        With room for at least as many, they may overwrite those that were taken before, because the system
+        clears fresh
+        memory, and threads wait for each other in the meantime.
         """
         parts: list[SampledSteps] = []
         while count > 0:
             if self._at == self._block.here.shape[1]:
                 ahead = min(self._steps, BLOCK - self._steps % BLOCK)
-                self._block, self._at = self._draw(max(count, ahead), again and not parts), 0
+                self._block, self._at = self._draw(max(count, ahead), 0 if parts else room), 0
             part = SampledSteps(*(array[:, self._at : self._at + count] for array in self._block))
             taken = part.here.shape[1]
             self._at, self._steps, count = self._at + taken, self._steps + taken, count - taken
@@ -406,26 +411,24 @@ class Paths:
         return SavedPaths(self._state.astype(np.int64), self.total.copy(), self._steps)
 
     def replayed(self, saved: SavedPaths) -> Paths:
-        """Return paths that go on from where these were when they were saved."""
-        return Paths(self._sampler, self._words, self._sampling, saved)
+        """Return paths that continue from where these were when they were saved."""
+        return Paths(self._sampler, self._first, self._sampling, saved)
 
     def some(self, numbers: Ints) -> Paths:
         """Return some of these paths, as they are now."""
         state, total, steps = self.save()
         saved = SavedPaths(state[numbers], total[numbers], steps)
-        return Paths(self._sampler, self._words[:, numbers], self._sampling, saved)
+        return Paths(self._sampler, self._first[:, numbers], self._sampling, saved)
 
-    def _draw(self, count: int, again: bool) -> SampledSteps:
-        if not again or count + APART > self._room[1].shape[1]:
-            self._room = self._make_room(count + APART)
-        steps, uniforms = self._room
-        for own, generator in zip(uniforms, self._streams, strict=True):
-            generator.random(out=own[:count])
+    def _draw(self, count: int, room: int) -> SampledSteps:
+        if not room or count + APART > self._room.here.shape[1]:
+            self._room = self._make_room(max(count, room))
+        ends = self._end_state, self._end_total
         # Whole arrays: numba would take slices of one row for another type, and compile a second time.
-        walk(self._sampler.table, self._law, count, uniforms, self._end_state, self._end_total, steps)
-        return SampledSteps(*(array[:, :count] for array in steps))
+        with np.errstate(over="ignore"):  # of the random numbers, if Python computes them
+            walk(self._sampler.table, self._law, count, self._numbers, self._streams, *ends, self._room)
+        return SampledSteps(*(array[:, :count] for array in self._room))
 
-    def _make_room(self, length: int) -> tuple[SampledSteps, Floats]:
-        shape = (2, self._words.shape[1], length)
-        steps = SampledSteps(*np.empty(shape, np.int32), *np.empty(shape))
-        return steps, np.empty((*shape[1:], self._numbers))
+    def _make_room(self, length: int) -> SampledSteps:
+        shape = (2, len(self._end_state), length + APART)
+        return SampledSteps(*np.empty(shape, np.int32), *np.empty(shape))

@@ -1,7 +1,7 @@
 """`run`: one algorithm on one problem, in any number of lanes.
 
-First the function itself and how its work is shared among threads; then the checks of what it is given, of
-the problem, the checkpoints, and an algorithm of the user's own, whose mistakes are said in words.
+First the function itself and how its work is divided among threads; then the checks of its arguments: of
+the problem, the checkpoints, and a user's algorithm, whose mistakes are explained in words.
 """
 
 from __future__ import annotations
@@ -42,22 +42,26 @@ from gainbias.tasks.task import Task
 from gainbias.types import Floats, Ints
 
 MOST_CHECKPOINTS = 100_000
-"""More than anybody can look at."""
+"""More checkpoints than anybody can look at."""
 
 MOST_EXACT_STEPS = 2**53
 """Larger numbers of steps are no longer exact as floating-point numbers."""
 
 SEEDS_TOGETHER = 4
-"""The paths of this many seeds are drawn in turns, which hides the time that memory takes."""
+"""The paths of this many seeds are drawn in turns, which hides memory latency."""
+
+WORK_OF_A_THREAD, WORK_OF_A_STEP = 2**26, 512
+"""A thread is started for this much work at least: some milliseconds, many times what its start takes. A step
+counts as the numbers in its state, and this many more."""
 
 STEPS_OF_A_RUN = 100_000
-"""Steps of a run where neither the user nor the paper says how many."""
+"""Steps of a run if neither the user nor the paper gives a number."""
 
 STEP_SIZE_OF_A_RUN = Harmonic(150, 1000)
-"""Step sizes where neither the user, nor the algorithm, nor the paper says any."""
+"""Step sizes if neither the user, nor the algorithm, nor the paper gives any."""
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-"""What changes the colour of text in a terminal."""
+"""Codes that change the colour of text in a terminal."""
 
 
 def run(
@@ -83,14 +87,14 @@ def run(
     Parameters
     ----------
     algorithm : str or Algorithm
-        An id of `ALGORITHMS`, or an algorithm of your own.
+        An id of `ALGORITHMS`, or your own algorithm.
     problem : Problem or Task
-        Process and features, or a task, whose problem is taken.
+        Process and features, or a task, whose problem is used.
     num_steps : int, optional
         Steps of each lane; otherwise those of the paper for its tasks, and 100,000 elsewhere.
     step_size : schedule, float, array, or a list of them, optional
-        A list makes lanes; a float is constant; a NumPy array has a step size for each step. Otherwise what
-        `usual_step_size` says: the algorithm's own, or that of the paper.
+        A list makes lanes; a float is constant; a NumPy array has a step size for each step. Otherwise that
+        of `usual_step_size`: the algorithm's own, or that of the paper.
     seeds : int or iterable of int
         One path each.
     params : mapping, optional
@@ -100,23 +104,23 @@ def run(
         stationary law. ``gb.Markov(start=0)`` follows the chain from a state of your choice.
     checkpoints : int, iterable of int, or Checkpoints
         How many, evenly spaced on a logarithmic scale, or the numbers of steps themselves.
-        ``gb.Checkpoints(200, keep="errors")`` keeps less than all weights, where those would be too large.
+        ``gb.Checkpoints(200, keep="errors")`` keeps less than all weights, if those would be too large.
     tail_average : float, optional
         Report the average of the weights after this fraction of the steps (before it, the weights), a
         Polyak-Ruppert average. 0.25 is a good choice.
     initial_weights : (d,) array, optional
         First weights, otherwise zeros.
     threads : int, optional
-        How many work at once, at most; no number changes a result. By default all cores, or as many as
-        GAINBIAS_THREADS in the environment says.
+        How many threads work at once, at most; the number changes no result. By default all cores, or as
+        many as GAINBIAS_THREADS in the environment says. Short runs use fewer.
     device : "cpu" or "gpu"
-        Where lanes run. What a GPU needs, what gains there and what has been checked is on the page "On a
-        GPU".
+        Where lanes run. The page "On a GPU" says what a GPU needs, when it pays off and what has been
+        checked.
 
     Returns
     -------
     Trace
-        Ctrl-C ends the run early: lanes that were not done then have the outcome "interrupted".
+        Ctrl-C ends the run early: unfinished lanes have the outcome "interrupted".
 
     Examples
     --------
@@ -174,7 +178,7 @@ def run(
 
 
 def usual_steps(problem: Problem | Task) -> int:
-    """Return how many steps are made where nothing is said: those of the paper for its tasks, else 100,000.
+    """Return the default number of steps: that of the paper for its tasks, else 100,000.
 
     Examples
     --------
@@ -187,7 +191,7 @@ def usual_steps(problem: Problem | Task) -> int:
 
 
 def usual_step_size(algorithm: Algorithm | None, problem: Problem | Task) -> Schedule | None:
-    """Return the step size where nothing is said: the algorithm's own, else that of the paper for its tasks.
+    """Return the default step size: the algorithm's own, else that of the paper for its tasks.
 
     Parameters
     ----------
@@ -218,23 +222,24 @@ def usual_step_size(algorithm: Algorithm | None, problem: Problem | Task) -> Sch
 def _work_through(
     plan: RunPlan, record: CheckpointRecord, lanes: Lanes, threads: int | None, device: str
 ) -> Ints:
-    """Run all lanes, in groups and threads or on a GPU; return for each how many steps it made."""
-    check_form(plan, make_groups(plan.algorithm, lanes[:LANES], plan.form)[0])
+    """Run all lanes, in groups and threads or on a GPU; return for each how many steps it took."""
+    numbers = check_form(plan, make_groups(plan.algorithm, lanes[:LANES], plan.form)[0])
     if device == "gpu":
         from gainbias.engine.device import run_on_device
 
         with compile_errors_in_words(plan.algorithm):
             return run_on_device(plan, record, lanes)
     groups = make_groups(plan.algorithm, lanes, plan.form)
-    pieces = [Work(plan, record, part) for part in _shares(groups, count_threads(threads))]
-    assert plan.first_paths is not None  # made before threads ask for it
+    count = _useful_threads(count_threads(threads), int(plan.checkpoints[-1]) * len(groups), numbers)
+    pieces = [Work(plan, record, part) for part in _shares(groups, count)]
+    assert plan.first_paths is not None  # made before threads need it
     stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])
-    with Watch() as watch, ThreadPoolExecutor(count_threads(threads)) as pool:
+    with Watch() as watch, ThreadPoolExecutor(count) as pool:
         running: set[Future[None]] = set()
         try:
             running = {pool.submit(piece.run, stop) for piece in pieces}
             while running:
-                # Not for each piece that ends: there may be thousands, and all are looked at each time.
+                # Not for each piece that ends: there may be thousands, and all are checked each time.
                 done, running = wait(running, timeout=0.1, return_when=FIRST_EXCEPTION)
                 for future in done:
                     with compile_errors_in_words(plan.algorithm):
@@ -251,6 +256,11 @@ def _work_through(
     return steps_done
 
 
+def _useful_threads(most: int, steps: int, numbers: int) -> int:
+    """Return how many threads have enough to do, given the steps of all groups and the numbers in a state."""
+    return max(1, min(most, steps * (numbers + WORK_OF_A_STEP) // WORK_OF_A_THREAD))
+
+
 def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
     """Cut the groups, sorted by seed, into pieces of few seeds, and enough of them for all threads."""
     size = max(1, min(SEEDS_TOGETHER * LANES, -(-len(groups) // threads)))
@@ -258,7 +268,7 @@ def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
     if len(by_seed) < threads:
         return [part[i : i + size] for part in by_seed for i in range(0, len(part), size)]
     rounds = -(-len(by_seed) // (threads * SEEDS_TOGETHER))
-    pieces = min(len(by_seed), threads * rounds)  # as many for each thread, so that all end together
+    pieces = min(len(by_seed), threads * rounds)  # equally many for each thread, so that all end together
     ends = [len(by_seed) * k // pieces for k in range(pieces + 1)]
     return [
         list(itertools.chain.from_iterable(by_seed[begin:end])) for begin, end in itertools.pairwise(ends)
@@ -266,7 +276,7 @@ def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
 
 
 def _outcomes(record: CheckpointRecord, steps_done: Ints, num_steps: int) -> list[Outcome]:
-    """Return how lanes ended; those that made as many steps share a record."""
+    """Return how lanes ended; those with equally many steps share a record."""
     made = {steps: _outcome_of(steps, num_steps) for steps in np.unique(steps_done).tolist()}
     outcomes = [made[steps] for steps in steps_done.tolist()]
     for place, step in record.diverged.items():
@@ -287,13 +297,13 @@ def _check_device(device: str, tail_average: float | None, threads: int | None) 
         raise ValueError("threads are those of the processor: leave them out, or use device='cpu'")
 
 
-def check_form(plan: RunPlan, group: Group) -> None:
-    """Check what an algorithm's form gives for one of its groups.
+def check_form(plan: RunPlan, group: Group) -> int:
+    """Check state and output of an algorithm's form for one of its groups; return the size of a state.
 
     Raises
     ------
     ValueError
-        If the step is no plain function, or the state is not what kernels and outputs can work with.
+        If the step is not a plain function, or kernels and outputs cannot work with the state.
     """
     name, form = plan.algorithm.name, plan.form
     if plan.algorithm.chains not in (1, 2):
@@ -325,11 +335,12 @@ def check_form(plan: RunPlan, group: Group) -> None:
             f"the state of {name} must have a field 'weights' of shape {setting.weights.shape}, found "
             f"{found}; or give the form an output"
         )
+    return sum(array.size for array in state)
 
 
 @contextlib.contextmanager
 def compile_errors_in_words(algorithm: Algorithm) -> Iterator[None]:
-    """Turn errors of the compiler into one that says what to do."""
+    """Turn a compiler error into one that says what to do."""
     try:
         yield
     except Exception as error:
@@ -348,7 +359,7 @@ def compile_errors_in_words(algorithm: Algorithm) -> Iterator[None]:
 
 
 def check_problem(algorithm: Algorithm, problem: Problem) -> None:
-    """Refuse or warn of a problem on which an algorithm does not exist or does not converge."""
+    """Refuse a problem on which an algorithm does not exist, or warn if it does not converge there."""
     if not isinstance(problem, Problem):
         hint = (
             ": write gb.Problem(mrp, gb.Tabular()), or your features"
@@ -379,7 +390,7 @@ def _warn_of_idle_traces(algorithm: Algorithm, lanes: Lanes, sampling: Sampling 
 
 
 def as_first_weights(problem: Problem, weights: Floats | None) -> Floats:
-    """Return the first weights, (d,), zeros unless they are given."""
+    """Return the first weights, (d,), by default zeros."""
     d = problem.num_features
     if weights is None:
         return np.zeros(d)

@@ -165,6 +165,7 @@ def as_schedule(step_size: Schedule | float | Sequence[float] | Floats) -> Sched
     if isinstance(step_size, Constant | Harmonic | Polynomial | Listed):
         return step_size
     if isinstance(step_size, int | float | np.integer | np.floating) and not isinstance(step_size, bool):
+        _check("step_size", step_size)
         return Constant(float(step_size))
     if isinstance(step_size, bool | str | type) or step_size is None:
         raise ValueError(
@@ -179,7 +180,7 @@ def as_schedule(step_size: Schedule | float | Sequence[float] | Floats) -> Sched
 def side_by_side(schedules: Sequence[Schedule], first: int, last: int) -> Floats:
     """Return step sizes number ``first`` to ``last - 1`` of several schedules: shape (steps, schedules).
 
-    The common ones are computed by a kernel, step after step: filling in one schedule after the other would
+    The common ones are computed by a kernel, step by step: filling in one schedule after the other would
     take as long as a step of the algorithm.
 
     Examples

@@ -1,14 +1,14 @@
 """Streams of random numbers: which one belongs to a seed and some names, one at a time or many at once.
 
-`stream` is a generator of NumPy. `stream_words` gives what it starts from for many seeds at once, because
-making a generator takes a fifth of a millisecond; `generator_of` takes it up from there. `stream_states` is
-the same as a state of PCG64, and `next_uniform` draws from such a state, on a GPU too. All of them give the
-same bits: those of NumPy's `SeedSequence` (O'Neill's seed_seq, with a pool of four words)
-and of PCG64, whose 128 bits are two numbers of 64 here.
+`stream` is a generator of NumPy. `stream_states` gives what many of them start from at once, because making
+a generator takes a fifth of a millisecond. `next_uniform` draws from such a state inside kernels, so that no
+thread returns to Python for random numbers. All of them give the same bits: those of NumPy's `SeedSequence`
+(O'Neill's seed_seq, with a pool of four words) and of PCG64, whose 128 bits are two numbers of 64 here.
 """
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Sequence
 from numbers import Real
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.kernels import high_product, inlined
 from gainbias.types import Floats
 
 Words = NDArray[np.uint64]
@@ -26,9 +27,10 @@ LOW, HALF, BITS = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(64)
 MULTIPLIER_HIGH, MULTIPLIER_LOW = np.uint64(2549297995355413924), np.uint64(4865540595714422341)
 MASK_ROTATION, ROTATION_AT, ELEVEN = np.uint64(63), np.uint64(58), np.uint64(11)
 UNIFORM_SPACING = 1.0 / 9007199254740992.0
+MULTIPLIER, WHOLE = int(MULTIPLIER_HIGH) << 64 | int(MULTIPLIER_LOW), 2**128
 
 FEW_SEEDS = 5
-"""For fewer seeds NumPy's own `SeedSequence` takes less time."""
+"""For fewer seeds NumPy's own `SeedSequence` is faster."""
 
 POOL = 4
 """Words of 32 bits that a seed is mixed into."""
@@ -62,8 +64,11 @@ def stream(seed: int, *names: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(seed), spawn_key=_key(names))))
 
 
-def stream_states(seeds: Sequence[int], *names: str) -> Words:
+def stream_states(seeds: Sequence[int], *names: str | Sequence[str]) -> Words:
     """Return the states from which the streams of some seeds start, (4, seeds).
+
+    Where a place has several names there are several streams for each seed, (4, names * seeds): those of the
+    first name for all seeds, then those of the second.
 
     Examples
     --------
@@ -71,49 +76,48 @@ def stream_states(seeds: Sequence[int], *names: str) -> Words:
     >>> float(first_uniforms(states)[1]) == stream(8, "first chain").random()
     True
     """
-    state_high, state_low, high, low = stream_words(seeds, *names)
+    each_name = itertools.product(*([name] if isinstance(name, str) else name for name in names))
+    keys = list(map(_key, each_name))
     with np.errstate(over="ignore"):
+        if len(seeds) < FEW_SEEDS or max(seeds) >= 2 ** (32 * POOL):
+            each = [np.random.SeedSequence(int(seed), spawn_key=key) for key in keys for seed in seeds]
+            words = np.array([one.generate_state(POOL, np.uint64) for one in each]).T
+        else:
+            own = [np.tile(word, len(keys)) for word in _words(seeds)]
+            words = np.array(_expanded(own, np.repeat(np.array(keys, np.uint32), len(seeds), axis=0).T))
+        state_high, state_low, high, low = words
         increment = (high << np.uint64(1)) | (low >> np.uint64(63)), (low << np.uint64(1)) | np.uint64(1)
         high, low = _sum(state_high, state_low, *increment)
         state = _advanced(high, low, *increment)
     return np.array([*state, *increment])
 
 
-def stream_words(seeds: Sequence[int], *names: str) -> Words:
-    """Return what seeds and names are turned into, (4, seeds), for `generator_of`."""
-    key = _key(names)
-    if len(seeds) < FEW_SEEDS or max(seeds) >= 2 ** (32 * POOL):
-        each = [np.random.SeedSequence(int(seed), spawn_key=key) for seed in seeds]
-        return np.array([one.generate_state(POOL, np.uint64) for one in each]).T
-    with np.errstate(over="ignore"):
-        return np.array(_expanded(_words(seeds), key))
+def skipped(states: Words, count: int) -> Words:
+    """Return streams that have drawn `count` more numbers, (4, streams).
 
-
-def generator_of(words: Words) -> np.random.Generator:
-    """Return the stream of a seed and some names, given as its words, (4,).
+    A state is multiplied and added to `count` times. Both are done at once, from powers that double
+    (Brown 1994).
 
     Examples
     --------
-    >>> generator_of(stream_words([7], "start")[:, 0]).random() == stream(7, "start").random()
+    >>> states = stream_states([7], "start")
+    >>> first_uniforms(skipped(states, 2)).tolist() == stream(7, "start").random(3)[2:].tolist()
     True
     """
-    return np.random.Generator(np.random.PCG64(_Found(words)))  # type: ignore[arg-type]
-
-
-class _Found(np.random.bit_generator.ISeedSequence):
-    """A seed sequence whose words are known."""
-
-    def __init__(self, words: Words) -> None:
-        self._words = np.ascontiguousarray(words)
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Words:
-        """Return the words, which are as many as PCG64 asks for."""
-        assert (n_words, np.dtype(dtype)) == (POOL, np.dtype(np.uint64))
-        return self._words
+    if count == 0:
+        return states.copy()
+    multiplier, added, factor, plus = 1, 0, MULTIPLIER, 1
+    while count:
+        if count % 2:
+            multiplier, added = multiplier * factor % WHOLE, (added * factor + plus) % WHOLE
+        factor, plus, count = factor * factor % WHOLE, (factor + 1) * plus % WHOLE, count // 2
+    high, low, increment_high, increment_low = states.astype(object)
+    moved = (multiplier * (high << 64 | low) + added * (increment_high << 64 | increment_low)) % WHOLE
+    return np.array([moved >> 64, moved % 2**64, increment_high, increment_low]).astype(np.uint64)
 
 
 def first_uniforms(states: Words) -> Floats:
-    """Return the first number of each stream; the states go on.
+    """Return the first number of each stream; the states advance.
 
     Examples
     --------
@@ -125,33 +129,29 @@ def first_uniforms(states: Words) -> Floats:
         return np.asarray(_word(states[0], states[1]) >> ELEVEN) * UNIFORM_SPACING
 
 
+@inlined
 def next_uniform(states: Any, lane: int) -> float:
-    """Return the next number from [0, 1) of one stream, whose state goes on; also for device functions."""
+    """Return the next number from [0, 1) of one stream, whose state advances, in kernels and on a GPU."""
     high, low = _advanced(states[0, lane], states[1, lane], states[2, lane], states[3, lane])
     states[0, lane], states[1, lane] = high, low
     return float(_word(high, low) >> ELEVEN) * UNIFORM_SPACING
 
 
-def high_product(a: Any, b: Any) -> Any:
-    """Return the upper 64 bits of the product of two numbers of 64 bits."""
-    a0, a1, b0, b1 = a & LOW, a >> HALF, b & LOW, b >> HALF
-    low, first, second = a0 * b0, a1 * b0, a0 * b1
-    middle = (low >> HALF) + (first & LOW) + (second & LOW)
-    return a1 * b1 + (first >> HALF) + (second >> HALF) + (middle >> HALF)
-
-
+@inlined
 def _advanced(high: Any, low: Any, increment_high: Any, increment_low: Any) -> Any:
     """Return a state times the multiplier of PCG64, plus the increment."""
     new_high = high_product(low, MULTIPLIER_LOW) + high * MULTIPLIER_LOW + low * MULTIPLIER_HIGH
     return _sum(new_high, low * MULTIPLIER_LOW, increment_high, increment_low)
 
 
+@inlined
 def _sum(high: Any, low: Any, other_high: Any, other_low: Any) -> Any:
     """Return the sum of two numbers of 128 bits."""
     total = low + other_low
     return high + other_high + np.uint64(total < low), total
 
 
+@inlined
 def _word(high: Any, low: Any) -> Any:
     """Return the 64 bits that a state stands for: both halves mixed, and turned by the topmost bits."""
     mixed, turn = high ^ low, high >> ROTATION_AT
@@ -172,8 +172,8 @@ def _words(seeds: Sequence[int]) -> list[NDArray[np.uint32]]:
     return words
 
 
-def _expanded(words: list[NDArray[np.uint32]], key: Sequence[int]) -> list[Words]:
-    """Return four numbers of 64 bits for each seed, as NumPy's `SeedSequence` does."""
+def _expanded(words: list[NDArray[np.uint32]], key: NDArray[np.uint32]) -> list[Words]:
+    """Return four numbers of 64 bits for each seed and its key, (names, seeds), as NumPy's `SeedSequence`."""
     hashed = _Hash(0x43B0D7E5, 0x931E8875)
     pool = [hashed(word) for word in words]
     for source in range(POOL):
@@ -182,7 +182,7 @@ def _expanded(words: list[NDArray[np.uint32]], key: Sequence[int]) -> list[Words
                 pool[target] = _mixed(pool[target], hashed(pool[source]))
     for name in key:
         for target in range(POOL):
-            pool[target] = _mixed(pool[target], hashed(np.full_like(words[0], name)))
+            pool[target] = _mixed(pool[target], hashed(name))
     hashed = _Hash(0x8B51F9DD, 0x58F38DED)
     halves = [hashed(pool[place % POOL]).astype(np.uint64) for place in range(2 * POOL)]
     return [halves[k] | (halves[k + 1] << HALF) for k in range(0, 2 * POOL, 2)]

@@ -1,6 +1,6 @@
 """`Trace`, what a run returns: checkpoints of all lanes, and how far each is from a target.
 
-`Scale` measures errors: against which target, in which space, up to what, in which norm.
+`Scale` measures errors, given the target, the space, the norm, and what is ignored, such as a constant.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Scale:
     Parameters
     ----------
     algorithm, problem
-        What is judged, and on what.
+        The algorithm to judge, and the problem.
     params : NamedTuple of float
         Parameters, on which the limit may depend.
     first : (d,) array
@@ -180,7 +180,7 @@ class Trace(InNotebooks):
     lanes : sequence of Lane
         Seed, step sizes and parameters of each lane.
     steps : (checkpoints,) int array
-        Number of steps made at each checkpoint.
+        Number of steps taken at each checkpoint.
     kept : (kept checkpoints,) int array
         Which checkpoints the weights were kept of: all, or the last one.
     weights : (lanes, kept checkpoints, d) array
@@ -237,14 +237,14 @@ class Trace(InNotebooks):
         Parameters
         ----------
         kind : {"full", "centred", "quotient"}
-            The whole difference; or after its stationary mean is taken off; or its plain mean.
+            The whole difference; or the difference less its stationary mean; or less its plain mean.
         target : {"bias", "paper", "own"}
             The exact bias, the paper's fixed point, or the algorithm's own limit.
         norm : {"euclidean", "stationary"}
             Plain, or weighted by the stationary law.
         space : {"values", "weights"}
             Differences of the values of all states, or of the weights. In the space of weights "quotient"
-            takes off what points along the weights of the constant 1.
+            removes the component along the weights of the constant 1.
 
         Returns
         -------
@@ -264,7 +264,7 @@ class Trace(InNotebooks):
             return self.stored_errors[key]
         if len(self.kept) < len(self.steps):
             raise ValueError(
-                f"this run kept the weights of its last checkpoint only, and not {key}: run it with "
+                f"this run kept only the weights of its last checkpoint, and not {key}: run it with "
                 "checkpoints=gb.Checkpoints(keep='weights'), or with keep='errors' for the usual errors"
             )
         errors = np.empty((len(self.lanes), len(self.steps)))
@@ -336,7 +336,7 @@ class Trace(InNotebooks):
         }
 
     def _last_weights(self) -> list[Floats]:
-        """Return for each lane the last weights that were reached and are finite, or else the very last."""
+        """Return for each lane the last finite weights that were reached, or else the very last."""
         chosen = []
         for weights in self.weights:
             reached = np.flatnonzero(np.isfinite(weights).all(axis=1))
@@ -389,5 +389,5 @@ class Trace(InNotebooks):
 
 
 def _plain(array: Floats) -> list[float | None]:
-    """Return a list in which JSON's missing value stands for what is not finite."""
+    """Return a list in which numbers that are not finite are replaced by JSON's null."""
     return [float(x) if np.isfinite(x) else None for x in array]

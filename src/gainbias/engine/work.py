@@ -1,8 +1,8 @@
 """A piece of the work of a run: the groups of a few seeds, from their first step to their last.
 
-`RunPlan` is what all lanes of a run share, `CheckpointRecord` what is written down, `Member` one group on its
-way, and `Work` a piece: it draws transitions, lets its members make their steps, writes down checkpoints, and
-finds the step at which a lane diverged.
+`RunPlan` is what all lanes of a run share, `CheckpointRecord` what is stored, `Member` one group in progress,
+and `Work` a piece: it draws transitions, lets its members take their steps, stores checkpoints, and finds the
+step at which a lane diverged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting
-from gainbias.engine.lanes import Group, Lanes
+from gainbias.engine.lanes import Group, Lane, Lanes
 from gainbias.engine.loop import NO_NOTES, Memory, Running, loop_of
 from gainbias.engine.paths import Paths, SampledSteps, Sampler, Sampling, SavedPaths, Start
 from gainbias.engine.trace import Kind, Norm, Scale, Target
@@ -31,9 +31,10 @@ Keep = Literal["weights", "errors"] | Sequence[int]
 MOST_RECORD_BYTES = 4 * 2**30
 """The most memory that the weights of all checkpoints may take."""
 
-KERNEL_STRETCH = 4096
+KERNEL_STRETCH = 2**14
 """Steps of the first stretch. A stretch is about as long as all before it together, up to a limit: between
-two of them threads run one at a time, but most lanes that diverge do so early."""
+two of them threads run one at a time, but most lanes that diverge do so early. For large states it is a
+quarter as long."""
 
 LONGEST_STRETCH = 2**16
 """No stretch has more steps."""
@@ -42,15 +43,15 @@ STRETCH_NUMBERS = 2**25
 """Steps of a stretch times numbers in a state, at most, so that Ctrl-C is heard within a second or so."""
 
 NOTED_NUMBERS = 2**20
-"""Numbers that are written down between two returns from the kernel, at most, unless one state has more."""
+"""Most numbers that are stored between two returns from the kernel, unless one state has more."""
 
 OFTEN_CHECKED = 100_000
-"""States with more numbers are looked through for divergence at checkpoints only."""
+"""States with more numbers are checked for divergence only at checkpoints."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunPlan:
-    """What is run: everything that is the same for all lanes."""
+    """The plan of a run: everything that is the same for all lanes."""
 
     algorithm: Algorithm
     problem: Problem
@@ -62,6 +63,12 @@ class RunPlan:
     checkpoints: Ints
     average_from: int | None
 
+    any_width = False
+    """Whether kernels for a GPU are to be compiled for any number of features."""
+
+    beside = 1
+    """How many runs share the memory of a GPU."""
+
     @cached_property
     def form(self) -> Form:
         """How the algorithm is computed for these features."""
@@ -72,13 +79,23 @@ class RunPlan:
         """Rows of the features, as kernels read them."""
         return rows_of(self.problem.features)
 
+    @property
+    def rows_there(self) -> Any:
+        """The rows on a GPU, if they are there already."""
+        return None
+
+    @property
+    def table_there(self) -> Any:
+        """The table of the sampler on a GPU, if it is there already."""
+        return None
+
     def stretches(self, numbers: int) -> Iterator[tuple[int, int]]:
         """Iterate over stretches of steps of states with some numbers, cut where averaging begins."""
         first, last = 0, int(self.checkpoints[-1])
-        longest = min(LONGEST_STRETCH, STRETCH_NUMBERS // numbers)
+        shortest, longest = self.stretch_lengths(numbers)
         most_notes = max(1, NOTED_NUMBERS // numbers)
         while first < last:
-            end = min(first + max(KERNEL_STRETCH, min(first, longest)), last)
+            end = min(first + max(shortest, min(first, longest)), last)
             noted = self.noted(first, end)
             if noted.stop - noted.start > most_notes:
                 end = int(self.checkpoints[noted.start + most_notes - 1])
@@ -86,6 +103,12 @@ class RunPlan:
                 end = min(end, self.average_from)
             yield first, end
             first = end
+
+    def stretch_lengths(self, numbers: int) -> tuple[int, int]:
+        """Return how many steps the first stretch and the longest may have, given the numbers in a state."""
+        longest = min(LONGEST_STRETCH, STRETCH_NUMBERS // numbers)
+        shortest = min(KERNEL_STRETCH, max(longest, KERNEL_STRETCH // 4))
+        return shortest, max(shortest, longest)
 
     def noted(self, first: int, last: int) -> slice:
         """Return which checkpoints come after step `first`, and not after step `last`."""
@@ -96,15 +119,23 @@ class RunPlan:
         steps: list[int] = self.checkpoints.tolist()
         return steps
 
-    def setting(self, width: int) -> Setting:
-        """Return what the algorithm is told about a group of a width."""
-        lanes = np.repeat(self.first_weights[:, None], width, axis=1)
+    def setting(self, width: int, problem: Problem | None = None) -> Setting:
+        """Return what the algorithm is told about a group of a width, on the own problem or another one."""
+        lanes, other = np.repeat(self.first_weights[:, None], width, axis=1), problem or self.problem
         return Setting(
             weights=lanes if self.form.laned else self.first_weights,
-            ones_weights=self.problem.ones_weights,
-            max_abs_reward=self.problem.mrp.max_abs_reward,
-            feature_lengths=column_lengths(self.problem.features),
+            ones_weights=other.ones_weights,
+            max_abs_reward=other.mrp.max_abs_reward,
+            feature_lengths=self._feature_lengths if problem is None else column_lengths(problem.features),
         )
+
+    def setting_of(self, lane: Lane) -> Setting:
+        """Return what the algorithm is told about a single lane."""
+        return self.setting(1)
+
+    @cached_property
+    def _feature_lengths(self) -> Floats:
+        return column_lengths(self.problem.features)
 
     def paths(self, seeds: list[int]) -> Paths:
         """Return the paths of the first chain, and then those of the second one if it is used."""
@@ -114,7 +145,7 @@ class RunPlan:
 
     @cached_property
     def first_paths(self) -> Paths:
-        """Where the paths of all seeds begin; this takes less time for all at once than for some of them."""
+        """Where the paths of all seeds begin; this is faster for all at once than in parts."""
         names = ("first chain", "second chain")[: self.algorithm.chains]
         return self.sampler.paths(self.seeds, sampling=self.sampling, start=self.start, chain=names)
 
@@ -122,9 +153,9 @@ class RunPlan:
     def _seed_numbers(self) -> dict[int, int]:
         return {seed: number for number, seed in enumerate(self.seeds)}
 
-    def draw(self, paths: Paths, count: int) -> list[SampledSteps]:
-        """Return the next `count` transitions of each chain, in the place of those before."""
-        steps = paths.take(count, again=True)
+    def draw(self, paths: Paths, count: int, room: int) -> list[SampledSteps]:
+        """Return the next `count` transitions of each chain, in place of the previous ones."""
+        steps = paths.take(count, room=room)
         if self.algorithm.chains == 1:
             return [steps]
         seeds = len(steps.here) // 2
@@ -143,7 +174,7 @@ class Checkpoints:
     steps : int or iterable of int
         How many, evenly spaced on a logarithmic scale, or the numbers of steps themselves.
     keep : {"weights", "errors"} or sequence of int
-        All weights; or, where they would be too large, the usual errors, or the values of some states. The
+        All weights; or, if they would be too large, the usual errors, or the values of some states. The
         last weights are always kept.
 
     Examples
@@ -162,7 +193,7 @@ class Checkpoints:
 class CheckpointRecord:
     """The checkpoints of all lanes; threads write into different parts of it.
 
-    Its memory is not cleared before. `leave_out` says in the end what no lane reached.
+    Its memory is not cleared beforehand. At the end, `leave_out` marks what no lane reached.
 
     Parameters
     ----------
@@ -173,7 +204,7 @@ class CheckpointRecord:
     keep : {"weights", "errors"} or sequence of int
         What to keep at every checkpoint.
     by_lane : bool
-        Whether what belongs to one lane is together in memory, or else one number of all lanes.
+        Whether the numbers of one lane are together in memory, or else one number of all lanes.
     """
 
     def __init__(self, plan: RunPlan, lanes: Lanes, keep: Keep, by_lane: bool = True) -> None:
@@ -201,7 +232,7 @@ class CheckpointRecord:
             self._prepare_values(keep, count, checkpoints)
 
     def put(self, places: list[int], checkpoints: slice, output: Output) -> None:
-        """Write down weights, (checkpoints, d, lanes), and gain, (checkpoints, lanes), of some lanes."""
+        """Store weights, (checkpoints, d, lanes), and gain, (checkpoints, lanes), of some lanes."""
         assert output.gain is not None
         first, last = places[0], places[-1]
         rows: Any = slice(first, last + 1) if last - first == len(places) - 1 else np.array(places)
@@ -221,7 +252,7 @@ class CheckpointRecord:
                         errors[place, checkpoint] = self._scale.errors(row, *key)[0]  # type: ignore[arg-type]
 
     def put_values(self, rows: Any, checkpoint: int, weights: Floats) -> None:
-        """Write down the values of states, if they are kept, from the weights of some lanes, (d, lanes)."""
+        """Store the values of states, if they are kept, from the weights of some lanes, (d, lanes)."""
         if self.values is not None:
             self.values[rows, checkpoint] = self._plan.problem.features.combine(weights)[self._states].T
 
@@ -238,14 +269,14 @@ class CheckpointRecord:
                 self.weights[lanes, first:] = np.nan
 
     def _room(self, count: int, *of_a_lane: int) -> Floats:
-        """Return an array (lanes, ...) with nothing in particular in it."""
+        """Return an uninitialised array (lanes, ...)."""
         if self._by_lane:
             return np.empty((count, *of_a_lane))
         return np.moveaxis(np.empty((*of_a_lane, count)), -1, 0)
 
     def _prepare_errors(self, lanes: Lanes, checkpoints: int) -> None:
         plan, algorithm = self._plan, self._plan.algorithm
-        params = algorithm.params(**lanes[0].params)  # on which no target depends that is kept
+        params = algorithm.params(**lanes[0].params)  # no kept target depends on these
         self._scale = Scale(algorithm, plan.problem, params, plan.first_weights)
         for kind in get_args(Kind):
             for target in get_args(Target)[:2]:
@@ -263,7 +294,7 @@ class CheckpointRecord:
 
 
 class Member(Running):
-    """A group on its way: its state, a saved copy of it, and which of its lanes are finite."""
+    """A group in progress: its state, a saved copy of it, and which of its lanes are finite."""
 
     def __init__(self, plan: RunPlan, group: Group, path: int) -> None:
         self.plan, self.group, self.path = plan, group, path
@@ -271,15 +302,6 @@ class Member(Running):
         super().__init__(plan.form, kind, plan.setting(group.width), params)
         self.saved = self.memory.numbers.copy()
         self.alive = np.ones(len(group.lanes), bool)
-
-    @property
-    def is_large(self) -> bool:
-        """Whether looking through the state takes long."""
-        return self.saved.size > OFTEN_CHECKED
-
-    def save(self) -> None:
-        """Save a copy of the state as it is now."""
-        self.saved[:] = self.memory.numbers
 
     def now(self) -> Floats:
         """Return the memories as they are, (1, numbers), for `outputs`."""
@@ -291,11 +313,11 @@ class Member(Running):
         Parameters
         ----------
         kept : (k, numbers) array
-            What the memories were.
+            The memories at that time.
         steps : (k,) int array
             After how many steps.
         reward_totals : (k,) array
-            What the path had paid by then.
+            The sum of the path's rewards by then.
         """
         count, since = len(self.group.lanes), self.plan.average_from
         averaged = [None if since is None or self.averaged is None else int(step) - since for step in steps]
@@ -315,13 +337,9 @@ class Member(Running):
                 )
         return good[: len(self.alive)]
 
-    def all_finite(self, kept: Floats) -> bool:
-        """Whether all lanes are finite, now and in each row of memories."""
-        return self.memory.is_finite and bool(np.isfinite(kept[:, : self.memory.num_floats]).all())
-
 
 def _by_place(array: Floats, first_axes: int) -> Floats:
-    """Return an array with a last axis for lanes, also where there is one lane."""
+    """Return an array with a last axis for lanes, even for a single lane."""
     return array.reshape(*array.shape[:first_axes], -1)
 
 
@@ -333,14 +351,14 @@ class Work:
         self.steps_done = 0
 
     def run(self, stop: threading.Event) -> None:
-        """Go through all stretches, until told to stop; states take memory only meanwhile."""
+        """Go through all stretches, until told to stop; states take memory only during that time."""
         seeds = list(dict.fromkeys(group.lanes[0].seed for group in self.groups))
         self.paths = self.plan.paths(seeds)
         self.members = [Member(self.plan, group, seeds.index(group.lanes[0].seed)) for group in self.groups]
-        self._room = np.empty(0)
-        self._save()
+        self._room, self._is_new = np.empty(0), True
+        self._numbers = max(member.saved.size for member in self.members)
         try:
-            with np.errstate(all="ignore"):  # a step that is not compiled would warn where a kernel does not
+            with np.errstate(all="ignore"):  # an uncompiled step would give warnings that a kernel does not
                 self._run(stop)
         finally:
             del self.members, self.paths, self._room
@@ -353,7 +371,7 @@ class Work:
                     slice(0, 1),
                     member.outputs(member.now(), np.zeros(1, int), np.zeros(1)),
                 )
-        for first, last in self.plan.stretches(max(member.saved.size for member in self.members)):
+        for first, last in self.plan.stretches(self._numbers):
             if stop.is_set():
                 return
             if first == self.plan.average_from:
@@ -362,28 +380,44 @@ class Work:
             self._advance(first, last)
 
     def _advance(self, first: int, last: int) -> None:
-        drawn = self.plan.draw(self.paths, last - first)
+        is_new = self._is_new  # what was before is finite, and replays begin here
+        if is_new:
+            self._saved_at, self._saved_paths = first, self.paths.save()
+        drawn = self.plan.draw(self.paths, last - first, self._most_steps)
         noted = self.plan.noted(first, last)
         steps = self.plan.checkpoints[noted]
+        after = steps - first
         sizes: dict[tuple[int, ...], Floats] = {}  # groups of different seeds mostly have the same
-        looked = noted.start < noted.stop or not any(member.is_large for member in self.members)
-        self.steps_done = last
+        looked = noted.start < noted.stop or self._numbers <= OFTEN_CHECKED
+        self.steps_done, self._is_new = last, looked
         for member in self.members:
             if member.alive.any():
                 key = member.group.schedule_ids
                 if key not in sizes:
                     sizes[key] = member.group.step_sizes(first, last, self.plan.form.laned)
                 kept = self._room_for(len(steps), sum(map(len, member.memories)))
-                member.advance(self.plan.rows, moves_of(drawn, member.path), sizes[key], steps - first, kept)
-                alive = self._looked_through(member, kept, steps) if looked else None
+                good = member.advance(
+                    self.plan.rows,
+                    moves_of(drawn, member.path),
+                    sizes[key],
+                    after,
+                    kept,
+                    member.saved if is_new else NO_NOTES.before,
+                    member.memory.num_floats if looked else 0,
+                )
+                fine = not looked or (good and member.alive.all())
+                alive = None if fine else self._looked_through(member, kept, steps)
                 if len(steps):
-                    totals = drawn[0].total[member.path, steps - first - 1]
+                    totals = drawn[0].total[member.path, after - 1]
                     output = _without(alive, member.outputs(kept, steps, totals))
                     self.record.put(member.group.places, noted, output)
             elif len(steps):
                 self.record.put(member.group.places, noted, self._nothing(member, len(steps)))
-        if looked:
-            self._save()
+
+    @property
+    def _most_steps(self) -> int:
+        """Steps of the longest stretch."""
+        return min(self.plan.stretch_lengths(self._numbers)[1], int(self.plan.checkpoints[-1]))
 
     def _room_for(self, rows: int, numbers: int) -> Floats:
         if self._room.size < rows * numbers:
@@ -396,15 +430,8 @@ class Work:
             np.full((rows, self.plan.problem.num_features, lanes), np.nan), np.full((rows, lanes), np.nan)
         )
 
-    def _save(self) -> None:
-        self._saved_at, self._saved_paths = self.steps_done, self.paths.save()
-        for member in self.members:
-            member.save()
-
     def _looked_through(self, member: Member, kept: Floats, steps: Ints) -> Any:
-        """Find lanes that diverged; return which were finite at each checkpoint, or None if all were."""
-        if member.alive.all() and member.all_finite(kept):
-            return None
+        """Find lanes that diverged; return which were finite at each checkpoint."""
         alive = np.empty((len(steps), len(member.alive)), bool)
         for number, step in enumerate([*steps.tolist(), self.steps_done]):
             numbers = kept[number, : member.saved.size] if number < len(steps) else member.memory.numbers
@@ -431,12 +458,12 @@ class Work:
     def _replayed(
         self, member: Member, numbers: Floats, saved: SavedPaths, first: int, last: int
     ) -> tuple[Floats, SavedPaths]:
-        """Return memory and paths after step `last`, from what they were after step `first`."""
+        """Return memory and paths after step `last`, given those after step `first`."""
         form, paths, memory = self.plan.form, self.paths.replayed(saved), Memory(member.state)
         memory.numbers[:] = numbers
         while first < last:
             end = min(first + LONGEST_STRETCH, last)
-            moves = moves_of(self.plan.draw(paths, end - first), member.path)
+            moves = moves_of(self.plan.draw(paths, end - first, self._most_steps), member.path)
             sizes = member.group.step_sizes(first, end, form.laned)
             loop_of(form.step)(memory.state, member.params, self.plan.rows, moves, sizes, NO_NOTES)
             first = end
@@ -444,7 +471,7 @@ class Work:
 
 
 def _without(alive: Any, output: Output) -> Output:
-    """Return an output with NaN for lanes that were not finite any more."""
+    """Return an output with NaN for lanes that were no longer finite."""
     if alive is None:
         return output
     assert output.gain is not None

@@ -6,9 +6,9 @@ their records `Learning` and `Columns`, their answers `Estimate`, `Diagnostics`,
 `RunningMean` for numbers as they come. Other rooms of the package import the answers from `estimate`,
 `series_estimate`, `compare` and `storage`, with the functions that put them into words.
 
-Start reading in `evaluate`; `reading` is the way from a stream of transitions to an estimate. The data come
-from `sources`, travel in batches of transitions (`stream`), are gathered in one pass (`collection`), and end
-in `gain` (the gain with its interval) and in `values` (the relative values with theirs). `observations` turns
-what is seen into features, `diagnostics` judges an estimate, `storage` keeps it in a file, and `compare`
+Start reading in `evaluate`; `reading` leads from a stream of transitions to an estimate. The data come from
+`sources` in batches of transitions (`stream`) and are gathered in one pass (`collection`); `gain` computes
+the gain with its interval, `values` the relative values with theirs. `observations` turns
+what is seen into features, `diagnostics` judges an estimate, `storage` writes it to a file, and `compare`
 pairs two policies. `series` is for a column of numbers without a policy.
 """

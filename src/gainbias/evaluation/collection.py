@@ -1,7 +1,7 @@
 """`Collection`: everything that one pass over a stream gathers for an estimate.
 
-Rewards go into batches, transitions to what learns values. `Visits` counts moves between discrete states, to
-see whether the chain falls apart.
+Rewards go into batches, transitions to the method that learns values. `Visits` counts moves between discrete
+states, to see whether the chain falls apart.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from gainbias.progress import Interruptions
 from gainbias.types import Floats
 
 MOST_MOVES = 2**22
-"""Most different moves that are counted, in 32 MB; with more, the structure is not judged."""
+"""How many different moves are counted at most, in 32 MB; with more, the structure is not judged."""
 
 FEW_COUNTED_STATES = 512
-"""Most states for which all moves are counted in a table, which is faster."""
+"""Up to how many states all moves are counted in a table, which is faster."""
 
 STEPS_TO_CALL_CLOSED = 100
 """Steps after which a set of states that was not left counts as closed."""
@@ -41,7 +41,7 @@ class Collection:
     ----------
     stream : Stream
     make_method : callable
-        From a number of chains to what learns their values.
+        Makes, for a number of chains, the method that learns their values.
     interruptions : Interruptions
     show : callable, optional
         Called with the number of steps now and then.
@@ -85,7 +85,7 @@ class Collection:
         return waited, max(0.0, time.perf_counter() - self._started - waited)
 
     def reach(self, steps: int | None) -> BatchMeans | RatioMeans:
-        """Read on until each chain has made `steps` steps, or to the end (None); return the rewards."""
+        """Read until each chain has taken `steps` steps, or to the end (None); return the rewards."""
         while True:
             room = self._aligner.ready if steps is None else steps - self.rewards.steps
             count = min(self._aligner.ready, room)

@@ -62,8 +62,8 @@ def compare(
     """Estimate by how much the gains of two policies differ.
 
     Both are followed one after the other, with the same seeds of environments and actions, so that chance
-    favours neither. Rewards are then subtracted step by step. What the policies share of good and bad luck
-    cancels out, and the interval takes into account what is left.
+    favours neither. Rewards are then subtracted step by step. The luck that both policies share cancels
+    out, and the interval accounts for the rest.
 
     Parameters
     ----------
@@ -76,13 +76,13 @@ def compare(
     time_limit : float, optional
         Seconds for both together, half for each.
     deterministic : bool, optional
-        As for `evaluate`; for those of the policies that are agents or modules.
+        As for `evaluate`; applies to policies that are agents or modules.
 
     Returns
     -------
     Comparison
-        If the run of the first policy is cut short, that of the second is as short; if that of the second
-        is, steps that both made are compared.
+        If the run of the first policy is cut short, that of the second has the same length; if that of the
+        second is cut short, only the steps that both took are compared.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def compare_policies_on_log(
     """Estimate by how much the gains of two policies differ, from the log of a third one.
 
     Both answers are found from the same rows, and share much of their noise. So the interval is that of the
-    difference of their errors at each step, and often far narrower than two separate answers say.
+    difference of their errors at each step, and often far narrower than two separate answers would suggest.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def compare_policies_on_log(
 
 
 def _as_asked(plan: FollowingPlan, policy: Policy, other: Policy) -> FollowingPlan:
-    """Return the plan for one of two policies: `deterministic` is for that which has the choice."""
+    """Return the plan for one of two policies: `deterministic` applies only to an agent or a module."""
     only_other = not has_choice(policy) and has_choice(other)
     return replace(plan, deterministic=None) if only_other else plan
 
@@ -212,7 +212,7 @@ class Comparison(InNotebooks):
     doubts : tuple of str
         Those of the warnings that put the difference in doubt; the others are about values of states.
     notes : tuple of str
-        What was done to the difference, if it matters for the answer.
+        How the difference was computed, if that matters for the answer.
 
     Examples
     --------
@@ -235,7 +235,7 @@ class Comparison(InNotebooks):
 
     @property
     def per(self) -> str:
-        """What gains are per, which is "step" or a unit of time."""
+        """The unit of time of the gains, or "step" for gains per step."""
         return self.first.per
 
     @property
@@ -335,7 +335,7 @@ def saving_in_words(saving: float | None, difference: float) -> str:
 
 
 class _Pairing:
-    """Pairs the rewards of two policies, step by step; those of the first wait in a temporary file."""
+    """The paired rewards of two policies, step by step; those of the first are kept in a temporary file."""
 
     _plain: BatchMeans | None = None
     _timed: tuple[RatioMeans, RatioMeans] | None = None
@@ -377,7 +377,7 @@ class _Pairing:
 
     @property
     def differences(self) -> BatchMeans | RatioDifference:
-        """The differences, once the second policy made some steps."""
+        """The differences, once the second policy has taken some steps."""
         if self._timed is not None:
             return RatioDifference(*self._timed)
         assert self._plain is not None
@@ -410,15 +410,15 @@ def _same(paired: GainEstimate) -> str:
         "both policies earned the same in every step"
         if paired.gain == 0.0
         else "the difference was the same in every step"
-    ) + ", so there is no interval: how they compare where the run did not come is not known"
+    ) + ", so there is no interval: the run does not show how they compare in states that it did not reach"
 
 
 def _cuts_in_words(paired: GainEstimate, first: float, second: float) -> list[str]:
-    """Return a warning if cuts, which shift the gains by `first` and `second`, shift the difference too."""
+    """Return a warning if cuts, which shift the gains by `first` and `second`, also shift the difference."""
     if first == second or abs(first - second) <= paired.standard_error:
         return []
     return [
         "after each cut (truncated) the chain starts again, which moves the difference by about "
-        f"{first - second:+.2g}, and the interval does not know of that: take off the time limit, or use "
+        f"{first - second:+.2g}, and the interval does not include that: take off the time limit, or use "
         "longer episodes"
     ]

@@ -2,10 +2,10 @@
 
 Start with `Diagnostics` and `diagnose`. Two of the diagnostics need an explanation.
 
-**Cuts.** After each cut the chain begins anew, perhaps where more is earned than usual; `shift_by_cuts` finds
-by how much that moves the gain. Along a segment from s to s', rewards add up to the gain times its length,
-plus V(s) - V(s') and noise. So a path of length T that was cut several times earns per step, or per unit of
-time,
+**Cuts.** After each cut the chain starts again, perhaps where more is earned than usual; `shift_by_cuts`
+estimates by how much that moves the gain. Along a segment from s to s', rewards add up to the gain times its
+length, plus V(s) - V(s') and noise. So a path of length T that was cut several times earns per step, or per
+unit of time,
 
     g + (sum over its segments of V(s) - V(s')) / T
 
@@ -15,8 +15,8 @@ shift stays however long the path is.
 **What the features cannot express.** With the exact bias, the TD errors r - g + V(s') - V(s) cannot be
 predicted from anything that came before. Values from features that miss something leave errors that can be.
 How much of their variance is predictable is the square of the Bellman residual, relative to the whole.
-`predictable_share` finds it by regression on the errors before and on the value at hand, so what it finds is
-a lower bound. The regression must prove itself on data that it was not fitted to: where few rare rewards make
+`predictable_share` finds it by regression on the errors before and on the current value, so the result is a
+lower bound. The regression is judged on data that it was not fitted to: where few rare rewards make
 up most of the variance, any fit looks good on its own data.
 """
 
@@ -41,19 +41,19 @@ from gainbias.store import plain
 from gainbias.types import Floats
 
 FEWEST_CUTS = 4
-"""Fewest cuts from which anything is concluded."""
+"""Fewest cuts that allow a conclusion."""
 
 SURE_OF_CUTS = 4.0
-"""Standard errors of a shift up to which it is taken for chance."""
+"""A shift of at most this many standard errors is attributed to chance."""
 
 LAGS = 4
 """Number of earlier errors in the regression."""
 
 LEVELS = 16
-"""Levels of equal weight into which the value at hand is cut."""
+"""Number of levels, of equal weight, into which the current value is divided."""
 
 FEWEST_RESIDUALS = 2_000
-"""Fewest steps from which anything is concluded."""
+"""Fewest steps that allow a conclusion."""
 
 FOLDS = 4
 """Parts into which the stretch is cut; each is predicted from the others."""
@@ -62,7 +62,7 @@ NEGLIGIBLE_RESIDUAL = 1e-9
 """Errors up to this, relative to rewards and values, are rounding."""
 
 SURE_OF_RESIDUALS = 5.0
-"""Standard errors of a predictable share up to which it is taken for chance."""
+"""A predictable share of at most this many standard errors is attributed to chance."""
 
 MOST_FOR_ETA = 1_000
 """Most features for which eta is computed."""
@@ -86,7 +86,7 @@ class Diagnostics(InNotebooks):
     algorithm : str
         How the values were learned.
     is_complete : bool
-        Whether the run went on to its goal. Otherwise the first of the warnings says why not.
+        Whether the run reached its goal. Otherwise the first of the warnings says why not.
     num_chains, num_transitions : int
         Independent chains, and transitions of all of them that were used.
     transient : int
@@ -94,7 +94,8 @@ class Diagnostics(InNotebooks):
     effective_sample_size : float
         Number of independent rewards that would give the same accuracy of the gain.
     autocorrelation_time : float
-        Of the rewards, in steps; if steps have durations, of what each pays more than the gain meanwhile.
+        Of the rewards, in steps; if steps have durations, of the excess of each reward over the gain in the
+        same time.
     standard_error : float
         Of the gain; nan if the rewards never change.
     r_hat : float
@@ -104,7 +105,7 @@ class Diagnostics(InNotebooks):
     value_batches : int
         Batches behind the intervals of values.
     verdict : Verdict
-        What the rewards are like: steady, or why the gain cannot be trusted.
+        How the rewards behave: steady, or the reason why the gain cannot be trusted.
     value_effective_sample_size : float
         Steps, in autocorrelation times of the values.
     mixing_time : float
@@ -117,8 +118,8 @@ class Diagnostics(InNotebooks):
         Whether features can express the constant 1; ``None`` for more features than least squares takes.
     predictable_share : float
         Share of the variance of TD errors that could be predicted, at least: 0 if the features express the
-        bias. It is the squared Bellman residual of the values, relative to the noise, and no part of the
-        intervals, which are for the projected fixed point.
+        bias. It is the squared Bellman residual of the values, relative to the noise. It is not included
+        in the intervals, which are for the projected fixed point.
     source_seconds, library_seconds : float
         Time spent on environment and policy, or on reading, and in this library.
     notes : tuple of str
@@ -181,20 +182,20 @@ class Diagnostics(InNotebooks):
 
 
 def diagnose(
-    collection: Collection, gain: GainEstimate, learned: LearnedRecord, cut_short: list[str]
+    collection: Collection, gain: GainEstimate, learned: LearnedRecord, is_complete: bool
 ) -> Diagnostics:
-    """Return the diagnostics of what was read."""
+    """Return the diagnostics of the data that were read."""
     eta, in_span, blind = _curvature(collection, learned)
     rewards, variance, duration = collection.rewards, gain.variance, None
     if isinstance(rewards, RatioMeans):
         variance *= rewards.below() ** 2  # which the gain has in units of time
         duration = rewards.below() * rewards.steps * rewards.num_chains
     share = predictable_share(list(collection.stretch), learned.weights, gain.gain, variance)
-    of_gain = [*cut_short, *gain.warnings, *collection.stream.warnings]
+    of_gain = [*gain.warnings, *collection.stream.warnings]
     of_gain += _cuts_in_words(collection, gain, learned)
     if collection.visits is not None:
         of_gain += collection.visits.warnings()
-    first = len(cut_short) + len(gain.warnings)
+    first = len(gain.warnings)
     warnings = [*of_gain[:first], *learned.warnings, *of_gain[first:], *blind]
     notes = [*collection.stream.notes, *gain.notes, *getattr(learned, "notes", ())]
     if share > PREDICTABLE_SHARE and not blind:
@@ -203,7 +204,7 @@ def diagnose(
     source, library = collection.seconds
     return Diagnostics(
         algorithm=collection.method.description,
-        is_complete=not cut_short,
+        is_complete=is_complete,
         num_chains=collection.rewards.num_chains,
         num_transitions=gain.num_steps,
         transient=gain.transient,
@@ -234,7 +235,7 @@ def _cuts_in_words(collection: Collection, gain: GainEstimate, learned: LearnedR
         return []
     return [
         "after each cut (truncated, or a gap) the chain starts again, which moves the gain by about "
-        f"{shift:+.2g}, and the interval does not know of that: take off the time limit, or use longer "
+        f"{shift:+.2g}, and the interval does not include that: take off the time limit, or use longer "
         "episodes"
     ]
 
@@ -243,8 +244,9 @@ def _predictable_in_words(share: float, is_exact: bool) -> str:
     return (
         f"{share:.0%} or more of the variance of TD errors can be predicted: "
         + ("" if is_exact else "the values have not converged, or ")
-        + "the features, or the observations, do not tell all that matters. Values and their intervals are "
-        "for the best that these features can express (the projected fixed point), not for the bias itself"
+        + "the features, or the observations, do not contain everything that matters. Values and their "
+        "intervals are for the best that these features can express (the projected fixed point), "
+        "not for the bias itself"
     )
 
 
@@ -271,7 +273,7 @@ def _blind(stretch: Iterable[Transitions], means: Floats, squares: Floats) -> li
     """Return a warning if features hardly change, given transitions, the mean of each and of its square."""
     seen = squares > 0.0
     if (squares - means**2 <= UNSEEN_DIRECTION * squares)[seen].all():
-        return ["the features are the same in all states that were seen: they cannot tell values"]
+        return ["the features are the same in all states that were seen: they cannot express values"]
     parts = (batch.rows[batch.here] for batch in stretch if isinstance(batch.rows, np.ndarray))
     ends = [(rows.min(axis=0), rows.max(axis=0)) for rows in parts]
     if not ends:
@@ -310,7 +312,7 @@ def _smallest(matrix: Floats) -> float:
 
 
 def shift_by_cuts(stretch: list[Transitions], weights: Floats) -> float:
-    """Return by how much cuts of a path raise the mean of its rewards; 0 if that may be chance.
+    """Return by how much cuts of a path raise the mean of its rewards; 0 if that may be due to chance.
 
     Parameters
     ----------
@@ -350,9 +352,9 @@ def predictable_share(
     weights : (d,) array
     gain : float
     reward_variance : float
-        Of the whole run; with durations, of rewards less the gain times these. What the stretch has less of
-        it, because events are rare, counts as unpredictable: values that expect such events are a little off,
-        always to the same side, while there is none.
+        Of the whole run; with durations, of rewards less the gain times these. If the stretch has a smaller
+        variance, because events are rare, the difference counts as unpredictable: as long as no such event
+        occurs, values that allow for it are a little off, always in the same direction.
 
     Returns
     -------
@@ -382,7 +384,7 @@ def predictable_share(
 def _saved_by_predicting(errors: Floats, regressors: Floats) -> tuple[Floats, Floats]:
     """Return by how much prediction makes the square of each error smaller, and that square; both (m,).
 
-    Errors are predicted from the other folds, and counted from the mean there.
+    Errors are predicted from the other folds, and measured from the mean there.
     """
     fold = np.arange(len(errors)) * FOLDS // len(errors)
     saved, whole = np.empty_like(errors), np.empty_like(errors)
@@ -400,7 +402,7 @@ def _levels(value: Floats) -> Floats:
 
 
 def _regression(batch: Transitions, weights: Floats, gain: float) -> list[tuple[Floats, Floats, Floats]]:
-    """Return for each segment the errors, the `LAGS` errors before each, and the value at hand."""
+    """Return for each segment the errors, the `LAGS` errors before each, and the current value."""
     values = weights if batch.rows is None else batch.rows @ weights
     errors = batch.surplus(gain) + values[batch.after] - values[batch.here]
     at_hand = values[batch.here]

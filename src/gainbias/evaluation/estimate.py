@@ -1,6 +1,6 @@
 """`Estimate`: what a policy is worth, and how sure that is.
 
-`History`, at the end, is how the gain would have been estimated earlier in the run.
+`History`, at the end, has the estimates of the gain earlier in the run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gainbias.evaluation.gain.interval import RunLength, estimate_gain, length_f
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.sources.spaces import plain_observation
 from gainbias.evaluation.stream import STEP
-from gainbias.evaluation.values.methods import LearnedRecord, NoValues
+from gainbias.evaluation.values.methods import LearnedRecord, NoLearning, NoValues
 from gainbias.notebook import Card, InNotebooks, card_of
 from gainbias.store import check_free, plain
 from gainbias.types import Floats
@@ -44,13 +44,13 @@ MOST_DIGITS = 12
 """Digits after the point that are shown of small numbers; if more are needed, a power of ten is."""
 
 LARGEST_SMALL, LEAST_LONG = 1e-3, 1e15
-"""Numbers are small below the first, and from the second on they are too long without a power of ten."""
+"""Numbers below the first are small; from the second on they are too long without a power of ten."""
 
 DIGITS_OF_A_NUMBER = 16
 """Digits that a number has after its first one."""
 
 SOME_OBSERVATION = 1e-3
-"""Where the data weigh less than this, there is no value."""
+"""Where the data have less weight than this, there is no value."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +67,7 @@ class Estimate(InNotebooks):
     confidence : float
         Nominal coverage of all intervals.
     diagnostics : Diagnostics
-        How it came about, with `warnings` and `notes` in words.
+        How the estimate was made, with `warnings` and `notes` in words.
     history : History
         How the gain settled down.
     observed : ObservationMap
@@ -75,10 +75,10 @@ class Estimate(InNotebooks):
     learned : ValueEstimate, LearnedValues or NoValues
         The values as functions of features; if none could be learned, the reason is among the warnings.
     per : str
-        What the gain is per: "step", or a unit of time such as "hour".
+        The unit that the gain is per: "step", or a unit of time such as "hour".
     target : Target or None
         If the answer is for another policy than the one that made the log: its action values, and how much of
-        the log speaks about it.
+        the log is informative about it.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class Estimate(InNotebooks):
         return self.observed.description
 
     def value(self, observations: Any) -> Any:
-        """Relative value of an observation: how much more than the gain it earns in all from there on.
+        """Relative value of an observation: how much more is earned in total than the gain alone gives.
 
         Values are centred: their mean in the long run is 0, over steps or over time as `per` says.
 
@@ -127,7 +127,7 @@ class Estimate(InNotebooks):
         Returns
         -------
         float, or (m,) array
-            nan where nothing alike was observed.
+            nan where nothing similar was observed.
         """
         many, single = self.observed.checked(observations)
         rows = self.observed.rows_at(many)
@@ -146,8 +146,8 @@ class Estimate(InNotebooks):
         Returns
         -------
         (float, float), or (m, 2) array
-            Infinite where too little was observed, and if the rewards never change. Each covers its own value
-            with probability `confidence`, not all of them together.
+            Infinite where too little was observed, and if the rewards never change. Each contains its own
+            value with probability `confidence`; that does not hold for all of them together.
         """
         many, single = self.observed.checked(observations)
         ends = self.learned.intervals(self.observed.rows_at(many))
@@ -172,7 +172,7 @@ class Estimate(InNotebooks):
         Returns
         -------
         float, or (m,) array
-            nan where the log has nothing alike.
+            nan where the log has nothing similar.
         """
         rows, single = self._action_rows(observations, actions)
         learned = self._target.action_values
@@ -213,8 +213,8 @@ class Estimate(InNotebooks):
         many, single = self.observed.checked(observations)
         if target.pairs is None and target.pair_rows is None:
             raise ValueError(
-                "the features of state-actions are a function, which a file of an estimate does not hold: "
-                "ask the estimate that was made"
+                "the features of state-actions are a function, which the file of an estimate does not "
+                "contain: use the original estimate"
             )
         if target.num_actions == 0 and target.pair_rows is not None:  # continuous actions
             return target.pair_rows(many, np.broadcast_to(np.asarray(actions), (len(many),))), single
@@ -231,7 +231,7 @@ class Estimate(InNotebooks):
     def steps_for(self, half_width: float) -> RunLength:
         """Return how many transitions of all chains give the gain an interval of this half width.
 
-        No `steps` are named where no length would help.
+        `steps` is None if no length would help.
         """
         facts = self.diagnostics
         left_out = facts.transient * facts.num_chains
@@ -241,7 +241,7 @@ class Estimate(InNotebooks):
         """Return the worst and the best discrete observations, as pairs of observation and value.
 
         Only those that were observed often enough for an interval. Empty for boxes, and for more than 10,000
-        observations; if those that turned up are states, they are looked for among these.
+        observations; if the observations that turned up are the states, only these are considered.
         """
         worst, best = (
             [(plain_observation(row, self.observed.limits), value) for row, value in rows]
@@ -291,7 +291,7 @@ class Estimate(InNotebooks):
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the estimate to a file, which `load_estimate` reads; a function of yours is not stored.
 
-        A file that is there already is refused unless it may be replaced; folders that are missing are made.
+        An existing file is refused unless it may be replaced; missing folders are made.
         """
         from gainbias.evaluation.storage import save_estimate
 
@@ -300,13 +300,15 @@ class Estimate(InNotebooks):
 
     def __repr__(self) -> str:
         facts = self.diagnostics
+        values = f"values    {self._values_in_words()}"
+        features, method = f"features  {self.features}", f"method    {facts.algorithm}"
+        learns = facts.algorithm != NoLearning.description
         lines = [
             f"gain      {with_interval(self.gain, self.gain_interval, self.confidence, self.per)}",
             f"verdict   {facts.verdict.kind}",
-            f"values    {self._values_in_words()}",
-            f"features  {self.features}",
+            *([values, features] if learns else []),
             f"data      {facts.data_in_words()}",
-            f"method    {facts.algorithm}",
+            *([method] if learns else []),
             *([] if self.target is None else [f"overlap   {self.target.in_words()}"]),
             *(f"warning   {warning}" for warning in facts.warnings),
             *(f"note      {note}" for note in facts.notes),
@@ -318,7 +320,7 @@ class Estimate(InNotebooks):
             return "none"
         worst, best = self.extremes()
         if not best:
-            return "ask for them: value(obs), value_interval(obs); nan where nothing like obs was seen"
+            return "get them by value(obs), value_interval(obs); nan where nothing like obs was seen"
         (high_at, high), (low_at, low) = best[0], worst[0]
         return (
             f"best {high:+.3g} at {shortened(high_at)}, worst {low:+.3g} at {shortened(low_at)}; relative, "
@@ -332,7 +334,8 @@ class Estimate(InNotebooks):
     def to_frame(self) -> pandas.DataFrame:
         """Return a table of values: a row for each discrete observation, with value, low and high.
 
-        An interval that is not known is infinite, and a value of what was never seen is nan. Needs pandas.
+        An unknown interval is infinite, and the value of an observation that was never seen is nan. Needs
+        pandas.
 
         Examples
         --------
@@ -356,7 +359,7 @@ class Estimate(InNotebooks):
 
 
 def shortened(observation: Any) -> str:
-    """Return an observation in words, cut where it becomes too long to read.
+    """Return an observation in words, shortened if it is too long to read.
 
     Examples
     --------
@@ -368,7 +371,7 @@ def shortened(observation: Any) -> str:
 
 
 def with_interval(middle: float, interval: Sequence[float | None], confidence: float, per: str = STEP) -> str:
-    """Return a gain in words, with as many digits as its interval is worth; nan or None is no interval.
+    """Return a gain in words, with as many digits as its interval justifies; nan or None means no interval.
 
     Examples
     --------
@@ -385,7 +388,7 @@ def with_interval(middle: float, interval: Sequence[float | None], confidence: f
 
 
 def in_percent(confidence: float) -> str:
-    """Return a confidence as people say it.
+    """Return a confidence in per cent.
 
     Examples
     --------
@@ -412,12 +415,12 @@ def as_precise(numbers: Sequence[float], width: float, sign: Literal["", "+"] = 
         after = min(max(place + digits, 0), DIGITS_OF_A_NUMBER)
         return [f"{number:{sign}.{after}e}" for number in numbers]
     after = max(min(digits, DIGITS_OF_A_NUMBER - place), 0)
-    return [f"{number:{sign}.{after}f}" for number in numbers]
+    return [f"{number:{sign}z.{after}f}" for number in numbers]  # z: there is no -0.00
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """How the estimate of the gain settled down: what it would have been at earlier times.
+    """How the estimate of the gain settled down: its value at earlier times.
 
     Attributes
     ----------

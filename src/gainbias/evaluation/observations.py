@@ -1,6 +1,6 @@
 """How observations become features: one state for each discrete observation, a feature map for boxes.
 
-Start with `ObservationMap` and with `observation_map`, which makes one from what the user chose.
+Start with `ObservationMap` and with `observation_map`, which makes one from the user's choice.
 `automatic_map` and `named_map` make feature maps for boxes. Where there are too many discrete observations
 for a table, `SeenStates` numbers those that turn up. The functions at the end work on rows of features.
 """
@@ -31,7 +31,7 @@ from gainbias.features.matrix import Matrix, Tabular, as_features, row_norms
 from gainbias.types import Floats, Ints
 
 MOST_AUTOMATIC_FEATURES = 1_500
-"""Most features of a map that is chosen automatically: least squares takes seconds for them."""
+"""How many features a map that is chosen automatically has at most: least squares takes seconds for them."""
 
 TILES = {1: (16, 8), 2: (8, 8), 3: (6, 4)}
 """Tiles along each dimension and tilings, for boxes of one to three dimensions: 136, 648, 1372 features."""
@@ -46,16 +46,16 @@ NAMED: dict[str, type[FeatureMap]] = {
 }
 
 NO_BOUND_BEYOND = 1e18
-"""Bounds of this size mean that there is none: many spaces say 3.4e38, the largest float32."""
+"""Bounds of this size mean that there is none: many spaces give 3.4e38, the largest float32."""
 
 MOST_TABLE_STATES = 2**24
 """Most discrete observations that can be states."""
 
 MOST_SEEN_STATES = 2_998
-"""Most states of observations that are numbered as they turn up: with two more, least squares takes them."""
+"""Most observations that are numbered as they turn up: with two more states, least squares still works."""
 
 MOST_LISTED_OBSERVATIONS = 10_000
-"""Most discrete observations among which the best and the worst are looked for."""
+"""Up to how many discrete observations the best and the worst are searched for."""
 
 MEASURED = 1024
 """Rows from which the scale of the features of a function is found."""
@@ -83,7 +83,7 @@ class SeenStates:
     """
 
     other = MOST_SEEN_STATES
-    """The state that all observations share for which there was no number left."""
+    """The state shared by all observations for which there was no number left."""
 
     def __init__(self, known: NDArray[np.int64]) -> None:
         self._shape = known.shape[1:]
@@ -96,7 +96,7 @@ class SeenStates:
 
     @property
     def is_full(self) -> bool:
-        """Whether some observations found no number left."""
+        """Whether there was no number left for some observations."""
         return self._left_over
 
     @property
@@ -126,7 +126,7 @@ class SeenStates:
         return self._found(keys)[place]
 
     def _keys(self, observations: NDArray[Any]) -> tuple[list[bytes], Ints, Ints]:
-        """Return the different observations, where each is first, and which one stands where."""
+        """Return the different observations, where each occurs first, and which of them is at each place."""
         rows = np.ascontiguousarray(observations, dtype=np.int64).reshape(len(observations), -1)
         whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
         keys, first, place = np.unique(whole, return_index=True, return_inverse=True)
@@ -138,7 +138,7 @@ class SeenStates:
 
 @dataclass(frozen=True, eq=False)
 class ObservationMap:
-    """The way from observations to features.
+    """How observations become features.
 
     Attributes
     ----------
@@ -151,14 +151,15 @@ class ObservationMap:
     choice : FeatureMap, Tabular, callable or matrix
         What makes the features.
     scale : float
-        Features of a user are divided by this power of two, so that rows have length at most 1, as far as is
+        Features of a user are divided by this power of two, so that rows have length at most 1, as far as
         known before the run. Maps of this package need no scale.
     states : callable or None
         From observations (m, ...) to states (m,), if they are discrete.
     rows : callable or None
         From observations (m, ...) to rows of features (m, d), if they are not.
     table : (n + 1, d) ndarray or csr_array, or None
-        Rows of features of discrete observations; ``None`` if features are tabular. The last is that of ends.
+        Rows of features of discrete observations; ``None`` if features are tabular. The last row is that of
+        ends.
     end : int
         The state that stands for every end, if observations are discrete.
     is_sparse : bool
@@ -168,9 +169,9 @@ class ObservationMap:
 
     Notes
     -----
-    The end has a state of its own if features are tabular, and otherwise features that are all 0. So its
-    value is 0, from which all others are counted: if the features can express constants, as all maps of this
-    package can, that is no restriction on relative values.
+    The end has its own state if features are tabular; otherwise its features are all 0. So its value is 0,
+    and all others are relative to it. If the features can express constants, as all maps of this package
+    can, this does not restrict relative values.
     """
 
     description: str
@@ -253,7 +254,7 @@ class ObservationMap:
         return (given[None] if single else given), single
 
     def every(self) -> NDArray[np.int64] | None:
-        """Return all discrete observations, or those that turned up, (n, ...); ``None`` if too many."""
+        """Return all discrete observations, or those that turned up, (n, ...); None if there are too many."""
         return every_observation(self.limits) if self.seen is None else self.seen.known
 
     def settled(self) -> ObservationMap:
@@ -297,7 +298,7 @@ def observation_map(
     on_termination: OnTermination,
     scale: float | None = None,
 ) -> ObservationMap:
-    """Return the way from observations to features that was chosen.
+    """Return the chosen map from observations to features.
 
     Parameters
     ----------
@@ -408,12 +409,12 @@ def _from_matrix(given: Any, limits: Limits) -> ObservationMap:
 
 
 def check_automatic(limits: Limits, features: Choice) -> None:
-    """Raise `NoFeaturesError` if features are to be chosen for observations that are too many numbers."""
+    """Raise `NoFeaturesError` if features must be chosen for observations of too many numbers."""
     if isinstance(features, str) and features == "auto" and not limits.whole:
         size = int(np.prod(_measured(limits).shape))
         if size not in TILES and _polynomials(size, 1) > MOST_AUTOMATIC_FEATURES:
             raise NoFeaturesError(
-                f"observations of {size} numbers are too many for features chosen by themselves: pass "
+                f"observations of {size} numbers are too many to choose features automatically: pass "
                 "features, a function from observations (m, ...) to rows of features (m, d)"
             )
 
@@ -482,7 +483,7 @@ def _measured(limits: Limits) -> Limits:
 
 
 def _measures(rows: NDArray[Any], limits: Limits) -> NDArray[Any]:
-    """Return what maps see of observations, (m, ...) for (m, ...)."""
+    """Return what feature maps see of observations, (m, ...) for (m, ...)."""
     if not limits.leaves:
         return rows
     columns: list[NDArray[Any]] = []
@@ -502,8 +503,8 @@ def unseen_texts(observed: ObservationMap) -> list[str]:
     if not texts or not isinstance(observed.choice, FeatureMap):
         return []
     return [
-        f"the features do not see the texts at {', '.join(texts)}: if they matter for what comes, pass "
-        "features, a function that takes observations in the form of the space"
+        f"the features do not see the texts at {', '.join(texts)}: if they matter for what happens next, "
+        "pass features, a function that takes observations in the form of the space"
     ]
 
 
@@ -635,12 +636,12 @@ def _bounds(limits: Limits, first: NDArray[Any]) -> tuple[Floats, Floats, int]:
     low[no_low] = (least - margin)[no_low]
     high[no_high] = (most + margin)[no_high]
     flat = ~(low < high)
-    high[flat] = low[flat] + 1.0  # a number that is always the same tells nothing, and needs some width
+    high[flat] = low[flat] + 1.0  # a number that is always the same carries no information
     return low, high, int(np.count_nonzero(no_low | no_high))
 
 
 def checked_rows(given: Any, count: int, width: int | None) -> Matrix:
-    """Return the rows of features that a function of the user made; refuse anything but `count` rows."""
+    """Return the rows of features that a user's function made; refuse anything but `count` rows."""
     rows: Matrix
     if isinstance(given, sparse.sparray | sparse.spmatrix):
         anything: Any = given

@@ -1,7 +1,7 @@
-"""From a stream of transitions to an estimate: read on until a goal is reached, whatever happens on the way.
+"""From a stream of transitions to an estimate: read until a goal is reached, whatever happens on the way.
 
 Start with `follow`, which follows a policy in an environment by a plan. It opens a stream, and `read` reads
-that to its end or to a goal. `estimate_of` makes an estimate of what was read. A log has no plan:
+that to its end or to a goal. `estimate_of` makes an estimate from what was read. A log has no plan:
 `evaluate_log` calls `read` itself.
 """
 
@@ -27,6 +27,7 @@ from gainbias.evaluation.gain.anytime import (
     reach_first_look,
 )
 from gainbias.evaluation.gain.interval import estimate_gain
+from gainbias.evaluation.gain.verdict import CutShort
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.sources.environments import Environment, environment_stream
 from gainbias.evaluation.sources.policies import Policy
@@ -51,7 +52,7 @@ BATCH = 1024
 """Steps of each chain between two looks at the clock."""
 
 BETWEEN = 0.1
-"""Seconds between two signs of life."""
+"""Seconds between two updates of the display."""
 
 FEWEST_STEPS = 4
 """Steps of each chain that an estimate needs."""
@@ -85,12 +86,12 @@ class FollowingPlan:
     duration: str | None = None
 
     def sequence(self) -> ConfidenceSequence | None:
-        """Return a new sequence of intervals, if the run is looked at more than once."""
+        """Return a new sequence of intervals, if there is more than one look at the run."""
         is_looked_at = self.anytime or self.target_half_width is not None
         return ConfidenceSequence(self.confidence) if is_looked_at else None
 
     def check(self) -> None:
-        """Refuse what is wrong before anything is made."""
+        """Refuse wrong arguments before anything is made."""
         check_counts(num_steps=self.num_steps, chains=1 if self.chains is None else self.chains)
         check_confidence(self.confidence)
         check_target(self.target_half_width)
@@ -104,8 +105,8 @@ def follow(
     interruptions: Interruptions,
     hear: Callable[[Floats, Floats | None], None] | None = None,
     sequence: ConfidenceSequence | None = None,
-) -> tuple[Collection, list[str]]:
-    """Follow a policy; return what was read, and the reasons why reading ended before its goal.
+) -> tuple[Collection, CutShort | None]:
+    """Follow a policy; return what was read, and why reading ended before its goal, if it did.
 
     All rewards, and durations if there are any, are passed on to `hear`, (chains, count) at a time. A
     `sequence` is told its first look.
@@ -156,14 +157,14 @@ def read(
     display: Display,
     sequence: ConfidenceSequence | None = None,
     target_half_width: float | None = None,
-) -> list[str]:
-    """Read a stream to its end or to a goal; return the reasons why reading ended before, in words.
+) -> CutShort | None:
+    """Read a stream to its end or to a goal; return why reading ended before, if it did.
 
     Parameters
     ----------
     collection : Collection
     steps : int or None
-        Steps of each chain, at most; ``None`` for all there are.
+        Steps of each chain, at most; ``None`` for all of them.
     display : Display
     sequence : ConfidenceSequence, optional
         It is told its first look.
@@ -175,10 +176,11 @@ def read(
     BrokenStream, KeyboardInterrupt, ValueError
         If there is not enough for an estimate.
     """
+    cut: CutShort | None = None
     try:
-        reason = ""
         if steps is not None and sequence is not None and target_half_width is not None:
-            reason = _read_until(collection, steps, sequence, target_half_width, display)
+            ran_out = _read_until(collection, steps, sequence, target_half_width, display)
+            cut = CutShort(ran_out, by_choice=True) if ran_out else None
         elif steps is not None and sequence is not None:
             reach_first_look(collection.reach, sequence, steps)
         if target_half_width is None:
@@ -191,12 +193,13 @@ def read(
             if isinstance(error, OutOfTimeError):
                 raise ValueError(f"{error}, before there were {FEWEST_STEPS} steps of each chain") from None
             raise
-        reason = f"cut short after {made * collection.rewards.num_chains:,} transitions: {error}"
+        words = f"cut short after {made * collection.rewards.num_chains:,} transitions: {error}"
+        cut = CutShort(words, by_choice=isinstance(error, OutOfTimeError | Interrupted))
     if collection.rewards.steps < FEWEST_STEPS:
         raise ValueError(
             f"an estimate needs at least {FEWEST_STEPS} transitions, found {collection.rewards.steps}"
         )
-    return [reason] if reason else []
+    return cut
 
 
 def _read_until(
@@ -220,18 +223,23 @@ def _read_until(
 def estimate_of(
     collection: Collection,
     confidence: float,
-    cut_short: list[str],
+    cut: CutShort | None,
     sequence: ConfidenceSequence | None = None,
 ) -> Estimate:
-    """Return the estimate from all that was read; of the gain alone if no values could be learned.
+    """Return the estimate from everything that was read; of the gain alone if no values could be learned.
 
     The interval of the gain is that of the `sequence`, if there is one.
     """
-    rewards = collection.rewards
+    rewards, over_time = collection.rewards, collection.stream.is_timed
     try:
-        gain = estimate_gain(rewards, confidence) if sequence is None else sequence.estimate(rewards)
+        gain = (
+            estimate_gain(rewards, confidence, over_time=over_time)
+            if sequence is None
+            else sequence.estimate(rewards, over_time=over_time)
+        )
     except ValueError as error:
-        raise ValueError("; ".join([str(error), *cut_short])) from None
+        raise ValueError(f"{error}; {cut.words}" if cut else str(error)) from None
+    gain = gain.after(cut)
     learned: LearnedRecord
     observed = collection.stream.observed
     try:
@@ -243,7 +251,7 @@ def estimate_of(
         gain=gain.gain,
         gain_interval=gain.interval,
         confidence=confidence,
-        diagnostics=diagnose(collection, gain, learned, cut_short),
+        diagnostics=diagnose(collection, gain, learned, is_complete=cut is None),
         history=gain_history(rewards, confidence, sequence),
         observed=observed.settled(),
         learned=learned,
@@ -252,7 +260,7 @@ def estimate_of(
 
 
 class Display:
-    """The line on the screen that says how far the reading is.
+    """The line on the screen that shows how far the reading has come.
 
     Parameters
     ----------
@@ -271,7 +279,7 @@ class Display:
         self._total, self._most, self._num_chains = steps, steps, num_chains
 
     def beat(self, steps: int) -> None:
-        """Count steps that no batch has brought yet, and show them now and then."""
+        """Count steps that are not yet in a batch, and show them now and then."""
         self._ahead += steps
         if time.monotonic() - self._shown > BETWEEN:
             self._draw()
@@ -301,7 +309,9 @@ class Display:
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that is no probability, before a long run and not after it."""
     if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
-        raise ValueError(f"confidence must be between 0 and 1, found {confidence!r}")
+        is_percent = isinstance(confidence, Real) and 1.0 < confidence < 100.0
+        hint = f": say {confidence / 100:g} for {confidence:g}%" if is_percent else ""
+        raise ValueError(f"confidence must be between 0 and 1, found {confidence!r}{hint}")
 
 
 def check_time_limit(time_limit: float | None) -> None:

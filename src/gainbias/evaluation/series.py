@@ -1,8 +1,8 @@
 """A column of numbers, such as latencies or waiting times: mean, quantiles or a ratio, each with an interval.
 
 Start with `evaluate_series`; its answer is in `series_estimate`. Numbers are read once (`_Gathered`): batch
-sums are kept of all of them, and the numbers themselves as long as they are few, or in memory anyway. If they
-are too many, a random sample is kept, and quantiles take a second reading (`gain.quantiles`).
+sums are kept for all of them, and the numbers themselves as long as there are few, or if they are in memory
+anyway. If they are too many, a random sample is kept, and quantiles take a second reading (`gain.quantiles`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gainbias.evaluation.gain.quantiles import (
     WeightedNumbers,
     estimate_quantile,
 )
-from gainbias.evaluation.gain.verdict import Verdict
+from gainbias.evaluation.gain.verdict import CutShort, Verdict
 from gainbias.evaluation.reading import check_confidence
 from gainbias.evaluation.series_estimate import (
     GroupedSeries,
@@ -38,27 +38,28 @@ from gainbias.evaluation.series_estimate import (
 )
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.numbers import NumberSource, numbers_of
+from gainbias.evaluation.sources.times import RowClock
 from gainbias.evaluation.stream import BrokenStream
 from gainbias.types import Floats
 
-OVER_TIME = "mean and quantiles are over time: each number counts for as long as it holds"
+OVER_TIME = "mean and quantiles are over time: each number is weighted by how long it holds"
 
 FEWEST_NUMBERS = 4
 """Numbers of each chain that an interval needs."""
 
 HELD = 2**22
-"""Most numbers of a file that are held in memory, 32 MB: up to here quantiles are exact."""
+"""How many numbers of a file are held in memory at most, 32 MB: up to here quantiles are exact."""
 
 SAMPLES_OF_GROUPS = 2**18
-"""Most numbers in the random samples of all groups together, unless each has `FEWEST_OF_A_SAMPLE`."""
+"""Most numbers in the random samples of all groups together; each has at least `FEWEST_OF_A_SAMPLE`."""
 
 FEWEST_OF_A_SAMPLE = 2**11
 
 FAR_FROM_ZERO = 5.0
-"""Standard errors that the mean of what is divided by must be away from zero."""
+"""The mean of the divisor must be at least this many standard errors away from zero."""
 
 MOST_GROUPS = 1_000
-"""Most groups in one file: each has batches and first numbers of its own, 192 kB."""
+"""How many groups a file may have: each has its own batches and first numbers, 192 kB."""
 
 
 @overload
@@ -103,28 +104,28 @@ def evaluate_series(
     confidence: float = 0.95,
     column: str | None = None,
 ) -> SeriesEstimate | GroupedSeries:
-    """Estimate mean and quantiles of a column of numbers, with intervals that hold under dependence.
+    """Estimate mean and quantiles of a column of numbers, with intervals that allow for dependence.
 
     Parameters
     ----------
     x : array_like, list of records, table, mapping or path
-        Numbers in the order of time, (n,); or independent chains of equal length, (chains, n). Or a table of
-        pandas, polars or PyArrow, a mapping of columns, or a list of named tuples, data classes, dictionaries
+        Numbers in order of time, (n,); or independent chains of equal length, (chains, n). Or a pandas,
+        polars or PyArrow table, a mapping of columns, or a list of named tuples, data classes, dictionaries
         or (time, value) pairs; or the path of a CSV file, of JSON lines (.jsonl, .ndjson), of a Parquet file
         or of a folder of them, which may be larger than memory, or of a file that `read_requests` reads.
     quantiles : float or sequence of float
         Levels between 0 and 1; ``()`` for none.
     ratio_to : str or array_like, optional
-        A second column: `mean` and `interval` are then those of the sum of the first over the sum of the
-        second. Quantiles stay those of the first.
+        A second column: `mean` and `interval` are then those of the sum of the first divided by the sum of
+        the second. Quantiles are still those of the first.
     time, duration : str or array_like, optional
-        Since when each number holds, which then holds until the next one of the same group; or for how long
-        it holds. Mean and quantiles are then over time: a number counts for as long as it holds. With `time`
+        The time from which each number holds, until the next one of the same group; or how long it holds.
+        Mean and quantiles are then over time: a number is weighted by how long it holds. With `time`
         the last number is not counted, because nothing says how long it holds. Numbers or dates.
     group : str or array_like, optional
-        Names of series that share the column: each gets an answer of its own.
+        Names of series that share the column: each gets its own answer.
     skip : int, optional
-        Leave out the first numbers, of each chain or group: a warm-up that is known. Then none is looked for.
+        Leave out the first numbers, of each chain or group: a known warm-up. Then none is searched for.
     confidence : float
         Nominal coverage of the intervals.
     column : str, optional
@@ -133,8 +134,8 @@ def evaluate_series(
     Returns
     -------
     SeriesEstimate, or GroupedSeries with `group`
-        If a row is wrong, it is made of the rows before it, and `diagnostics.warnings` begins with the
-        reason.
+        If a row is wrong, the estimate is made from the rows before it, and `diagnostics.warnings` begins
+        with the reason.
 
     Raises
     ------
@@ -172,7 +173,7 @@ def evaluate_series(
     made = sum(one.numbers.steps for one in gathered.values())
     enough = max((one.numbers.steps for one in gathered.values()), default=0)
     if enough < FEWEST_NUMBERS and (broken is not None or ended):
-        raise broken or BrokenStream(next(iter(ended.values())))
+        raise BrokenStream(f"{broken or next(iter(ended.values()))}{numbers.counting}") from broken
     if group is None and enough < FEWEST_NUMBERS:
         left = f" after the first {skip:,}" if skip else ""
         chains = (
@@ -183,15 +184,19 @@ def evaluate_series(
         raise ValueError(f"a series needs at least {FEWEST_NUMBERS} numbers{left}, found {enough}{chains}")
     if not gathered:
         raise ValueError("there is no number in the data")
-    cut_short = [] if broken is None else [f"cut short after {made * numbers.num_chains:,} numbers: {broken}"]
+    cut = None
+    if broken is not None:
+        cut = CutShort(f"cut short after {made * numbers.num_chains:,} numbers: {broken}{numbers.counting}")
     of_groups = {
-        name: [f"cut short after {gathered[name].numbers.steps:,} numbers: {reason}"]
+        name: CutShort(
+            f"cut short after {gathered[name].numbers.steps:,} numbers: {reason}{numbers.counting}"
+        )
         for name, reason in ended.items()
     }
     gains = {name: _gain(one, plan) for name, one in gathered.items()}
     counted = _counted(numbers, gathered, gains, plan)
     estimates = {
-        name: _estimate(one, gains[name], counted.get(name), plan, of_groups.get(name, cut_short), notes)
+        name: _estimate(one, gains[name], counted.get(name), plan, of_groups.get(name, cut), notes)
         for name, one in gathered.items()
     }
     return estimates[None] if group is None else GroupedSeries(estimates)
@@ -226,7 +231,7 @@ def _checked_levels(quantiles: Any) -> tuple[float, ...]:
     for level in given:
         number = float(level) if isinstance(level, Real) else math.nan
         if not 0.0 < number < 1.0:
-            hint = f": say {number / 100:g} for {number:g} %" if 1.0 < number < 100.0 else ""
+            hint = f": say {number / 100:g} for {number:g}%" if 1.0 < number < 100.0 else ""
             raise ValueError(f"quantiles must be between 0 and 1, found {level!r}{hint}")
         levels.append(number)
     return tuple(dict.fromkeys(levels))
@@ -254,7 +259,7 @@ class _Gathered:
         The first row in which the second column has another sign than before.
     """
 
-    def __init__(self, num_chains: int, has_ratio: bool, skip: int, clock: str = "") -> None:
+    def __init__(self, num_chains: int, has_ratio: bool, skip: int, clock: RowClock | None = None) -> None:
         self.pair = RatioMeans(num_chains) if has_ratio else None
         self.clock, self.lasted = clock, list[Floats]()
         self._last: tuple[Floats, Floats] | None = None
@@ -289,12 +294,13 @@ class _Gathered:
     def _lasting(
         self, numbers: Floats, beside: Floats, rows: NDArray[np.int64]
     ) -> tuple[Floats, Floats, BrokenStream | None]:
-        """Return numbers that are known to end, how long they hold, and what is wrong behind them.
+        """Return numbers whose end is known, how long they hold, and what is wrong after them.
 
-        By times, the last number waits for the next one.
+        With times, the last number waits for the next one.
         """
         durations = beside
-        if self.clock == "time" and numbers.shape[1]:
+        assert self.clock is not None
+        if self.clock.role == "time" and numbers.shape[1]:
             if self._last is not None:
                 numbers = np.concatenate([self._last[0], numbers], axis=1)
                 beside = np.concatenate([self._last[1], beside], axis=1)
@@ -305,8 +311,15 @@ class _Gathered:
         if not wrong.any():
             return numbers, durations, None
         first = int(np.argmax(wrong))
-        what = "earlier than the one before" if self.clock == "time" else "negative"
-        broken = BrokenStream(f"row {rows[first]}: the {self.clock} is {what}")
+        if self.clock.role == "time":
+            back = self.clock.in_words(-float(durations[:, first].min()))
+            what = (
+                f"the time is earlier than the one before, by {back}: sort the rows by {self.clock.name!r}; "
+                "if these are several series, tell them apart, group=..."
+            )
+        else:
+            what = "the duration is negative"
+        broken = BrokenStream(f"row {rows[first]}: {what}")
         return numbers[:, :first], durations[:, :first], broken
 
     def _watch_sign(self, beside: Floats, rows: NDArray[np.int64]) -> None:
@@ -330,9 +343,9 @@ class _Gathered:
 def _gather(
     numbers: NumberSource, plan: _Plan, notes: list[str], ended: dict[Any, str]
 ) -> tuple[dict[Any, _Gathered], BrokenStream | None]:
-    """Read all numbers; return what there is of each group, and why reading stopped before the end.
+    """Read all numbers; return the data of each group, and why reading stopped before the end.
 
-    Why single groups ended before is added to `ended`.
+    Reasons why single groups ended early are added to `ended`.
     """
     found: dict[Any, _Gathered] = {}
     held, is_held = 0, True
@@ -352,7 +365,7 @@ def _gather(
                             "right column?"
                         )
                     found[name] = _Gathered(
-                        numbers.num_chains, "ratio" in portion, plan.skip or 0, plan.clock
+                        numbers.num_chains, "ratio" in portion, plan.skip or 0, numbers.clock
                     )
                     if not is_held:
                         found[name].let_go(SAMPLE)
@@ -380,7 +393,7 @@ def _rows(column: NDArray[Any], chosen: NDArray[np.int64] | None) -> Floats:
 
 
 def _by_group(portion: Chunk) -> Iterator[tuple[Any, NDArray[np.int64] | None]]:
-    """Yield each group of a portion with its rows; no rows are named if there are no groups."""
+    """Yield each group of a portion with its rows, or with None for all rows if there are no groups."""
     if "group" not in portion:
         yield None, None
         return
@@ -403,9 +416,9 @@ def _gain(one: _Gathered, plan: _Plan) -> GainEstimate | None:
     least = min(abs(below.gain), abs(one.beside.mean))
     if least < SMALLEST_NUMBER:
         top = estimate_gain(one.numbers, plan.confidence, finds)
-        why = "sum to zero" if least == 0.0 else f"are {least:.3g} on average, too near to zero"
+        why = "sum to zero" if least == 0.0 else f"are {least:.3g} on average, too near zero"
         return _without_interval(replace(top, gain=math.nan), f"the {divisor} {why}: there is no {answer}")
-    found = estimate_gain(one.pair, plan.confidence, finds, skipped)
+    found = estimate_gain(one.pair, plan.confidence, finds, skipped, over_time=bool(plan.clock))
     errors = abs(below.gain) / below.standard_error if below.standard_error > 0.0 else math.inf
     if errors < FAR_FROM_ZERO:
         return _without_interval(
@@ -428,7 +441,7 @@ def _counted(
     gains: Mapping[Any, GainEstimate | None],
     plan: _Plan,
 ) -> dict[Any, CountedNumbers]:
-    """Return the numbers of each group after its warm-up, counted; for a large file, by a second reading."""
+    """Return the counts of numbers of each group after its warm-up; for a large file, by a second reading."""
     counted: dict[Any, CountedNumbers] = {}
     binned: dict[Any, BinnedNumbers] = {}
     if not plan.levels:
@@ -454,7 +467,7 @@ def _counted(
         _count_again(numbers, binned, warm_up, plan)
     for name, bins in binned.items():
         if bins.count != gathered[name].numbers.steps - warm_up[name]:
-            raise ValueError("the file was changed while it was read: it has other numbers now")
+            raise ValueError("the file changed while it was read: its numbers are different now")
     return counted
 
 
@@ -478,7 +491,7 @@ def _estimate(
     gain: GainEstimate | None,
     counted: CountedNumbers | None,
     plan: _Plan,
-    cut_short: list[str],
+    cut: CutShort | None,
     notes: list[str],
 ) -> SeriesEstimate:
     """Return the answer for one series."""
@@ -493,8 +506,8 @@ def _estimate(
     told = list(notes)
     if isinstance(counted, BinnedNumbers):
         told.append(
-            "the numbers are too many to be held: quantiles are known up to at most "
-            f"{counted.largest_bin:.2g} of the numbers, and their intervals are wider by as much"
+            "there are too many numbers to keep in memory: quantiles are known up to at most "
+            f"{counted.largest_bin:.2g} of the numbers, and their intervals are wider by the same amount"
         )
     if one.crossing is not None:
         warnings.insert(
@@ -504,6 +517,8 @@ def _estimate(
         )
     if gain is None:
         gain = _of_hardly_any(one, plan.confidence)
+    gain = gain.after(cut)
+    batch_means, durations = _batches(one, gain)
     return SeriesEstimate(
         mean=gain.gain,
         interval=gain.interval if gain.has_interval else None,
@@ -512,7 +527,7 @@ def _estimate(
         warm_up=left_out,
         levels=levels,
         diagnostics=SeriesDiagnostics(
-            is_complete=not cut_short,
+            is_complete=cut is None,
             num_chains=one.numbers.num_chains,
             num_numbers=gain.num_steps,
             effective_sample_size=gain.effective_sample_size,
@@ -520,29 +535,39 @@ def _estimate(
             standard_error=gain.standard_error,
             typical_half_width=gain.typical_half_width,
             notes=(*told, *gain.notes),
-            warnings=(*cut_short, *gain.warnings, *warnings),
+            warnings=(*gain.warnings, *warnings),
         ),
-        batch_means=_batches(one, gain),
+        batch_means=batch_means,
         batch_size=one.numbers.sums.size,
         is_ratio=one.beside is not None and not one.clock,
+        durations=durations,
     )
 
 
-def _batches(one: _Gathered, gain: GainEstimate) -> Floats:
-    """Return what the verdict was made of, with the warm-up, (chains, batches)."""
-    centre, cut = gain.gain, gain.transient // one.numbers.sums.size
+def _batches(one: _Gathered, gain: GainEstimate) -> tuple[Floats, Floats | None]:
+    """Return the batch means behind the verdict, with the warm-up, (chains, batches), and how long they last.
+
+    Durations are only known for a mean over time.
+    """
+    centre, size = gain.gain, one.numbers.sums.size
     if one.beside is None:
         whole, rest = one.numbers.about(0.0)[0], one.numbers.with_rest(centre)
-        return np.concatenate([whole, rest[:, whole.shape[1] :] + centre], axis=1)
-    below = one.beside.mean_after(cut) if one.numbers.steps else 0.0
+        return np.concatenate([whole, rest[:, whole.shape[1] :] + centre], axis=1), None
+    below = one.beside.mean_after(gain.transient // size) if one.numbers.steps else 0.0
     if not below or math.isnan(centre):
-        return np.full((one.numbers.num_chains, 0), math.nan)
+        nothing = np.full((one.numbers.num_chains, 0), math.nan)
+        return nothing, nothing if one.clock else None
+    if one.clock:
+        sums, durations = size * one.numbers.with_rest(0.0), size * one.beside.with_rest(0.0)
+        durations = np.where(durations > size * one.beside.rounding, durations, 0.0)
+        means = np.full(sums.shape, centre)
+        return np.divide(sums, durations, out=means, where=durations > 0.0), durations
     apart = one.numbers.with_rest(centre * below) - centre * one.beside.with_rest(below)
-    return np.asarray(centre + apart / below)
+    return np.asarray(centre + apart / below), None
 
 
 def _of_hardly_any(one: _Gathered, confidence: float) -> GainEstimate:
-    """Return the mean of so few numbers that nothing can be said about its error."""
+    """Return the mean of numbers that are too few to say anything about its error."""
     steps, chains = one.numbers.steps, one.numbers.num_chains
     mean = one.numbers.mean if steps else math.nan
     if one.beside is not None and steps:

@@ -1,4 +1,4 @@
-"""`SeriesEstimate`: what a column of numbers is like, and how sure that is; `GroupedSeries` has several."""
+"""`SeriesEstimate`: mean and quantiles of a column of numbers, with intervals; `GroupedSeries`: several."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
 MOST_WARNINGS = 12
-"""Warnings of several groups that are printed together; each group has all of its own."""
+"""How many warnings of several groups are printed together; each group has all of its own."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class SeriesDiagnostics:
     num_chains, num_numbers : int
         Independent chains, and numbers of all of them that were used.
     effective_sample_size : float
-        Number of independent numbers that would tell the mean as well.
+        Number of independent numbers that would give the mean with the same accuracy.
     autocorrelation_time : float
         About how many neighbouring numbers are worth one that is independent.
     standard_error : float
         Of the mean; nan if there is no interval.
     typical_half_width : float
-        Half width that intervals of the mean of such series have on the whole; nan if there is none.
+        Typical half width of intervals of the mean of such series; nan if there is none.
     notes : tuple of str
         What was done, in words.
     warnings : tuple of str
@@ -87,13 +87,16 @@ class SeriesEstimate(InNotebooks):
     diagnostics : SeriesDiagnostics
         How it came about, with `warnings` and `notes` in words.
     batch_means : (chains, batches) array
-        Means over batches from which the verdict comes, with a warm-up that was found, to be looked at. The
-        last may lack numbers, which count as `mean`. For a ratio they are `mean` and how far each batch moves
-        it; there are none if there is no ratio.
+        Means over the batches behind the verdict, including a warm-up that was found, for pictures. The
+        last batch may lack numbers, which count as `mean`. For a mean over time they are means over the time
+        of each batch; a batch that lasts no time has `mean`. For a ratio they are `mean` plus the shift by
+        each batch; there are none if there is no ratio.
     batch_size : int
         Numbers in a batch.
     is_ratio : bool
         Whether `mean` is a ratio.
+    durations : (chains, batches) array or None
+        How long each batch lasts, if `mean` is over time.
 
     Examples
     --------
@@ -118,6 +121,7 @@ class SeriesEstimate(InNotebooks):
     batch_means: Floats
     batch_size: int
     is_ratio: bool = False
+    durations: Floats | None = None
 
     @property
     def name(self) -> str:
@@ -125,10 +129,15 @@ class SeriesEstimate(InNotebooks):
         return "ratio" if self.is_ratio else "mean"
 
     @property
+    def is_over_time(self) -> bool:
+        """Whether `mean` is over time, and not over the numbers."""
+        return self.durations is not None
+
+    @property
     def found_warm_up(self) -> int:
         """First numbers of each chain that were left out because they differ; 0 with `skip`.
 
-        They are in `batch_means`, as what `skip` leaves out is not.
+        They are in `batch_means`; numbers that `skip` leaves out are not.
         """
         chains, batches = self.batch_means.shape
         in_batches = (batches - 1) * self.batch_size * chains
@@ -142,21 +151,21 @@ class SeriesEstimate(InNotebooks):
     def steps_for(self, half_width: float, level: float | None = None) -> RunLength:
         """Return how long a series must be for an interval of this half width.
 
-        Errors go down like one over the root of the length; those of quantiles go down in jumps where numbers
+        Errors fall like one over the square root of the length; those of quantiles fall in jumps if numbers
         repeat.
 
         Parameters
         ----------
         half_width : float
-            Half of the width of the interval that is asked for, positive.
+            Half of the wanted width of the interval, positive.
         level : float, optional
             Of one of the `quantiles`; default: the mean, or the ratio.
 
         Returns
         -------
         RunLength
-            With `steps`, of all chains together, and `words`. Its `steps` are None where no length would
-            help, and at least as many as the verdict asks for where the series cannot be trusted yet.
+            With `steps`, of all chains together, and `words`. Its `steps` are None if no length would
+            help, and at least as many as the verdict asks for if the series cannot be trusted yet.
 
         Examples
         --------
@@ -196,7 +205,7 @@ class SeriesEstimate(InNotebooks):
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the estimate to a file, which `load_series` reads.
 
-        A file that is there already is refused unless it may be replaced; folders that are missing are made.
+        An existing file is refused unless it may be replaced; missing folders are made.
         """
         from gainbias.evaluation.storage import save_series
 
@@ -318,7 +327,7 @@ class GroupedSeries(Mapping[Any, SeriesEstimate], InNotebooks):
         return "\n".join([*shown, *self._warnings()])
 
     def _warnings(self) -> list[str]:
-        """Return lines with the warnings of all groups; one that all groups have is told once."""
+        """Return lines with the warnings of all groups; one that all groups share is shown once."""
         groups: dict[str, list[str]] = {}
         for name, one in self.items():
             for words in dict.fromkeys(one.diagnostics.warnings):
@@ -345,7 +354,7 @@ class GroupedSeries(Mapping[Any, SeriesEstimate], InNotebooks):
 
 
 def level_in_words(level: float) -> str:
-    """Return a level as people name it.
+    """Return the usual name of a level.
 
     Examples
     --------
@@ -358,22 +367,32 @@ def level_in_words(level: float) -> str:
 def quantile_in_words(
     value: float | None, interval: Sequence[float] | None, exceedances: float, confidence: float | None = None
 ) -> str:
-    """Return a quantile with its interval; in three digits where too few numbers are beyond it for one.
+    """Return a quantile with its interval, or with three digits if too few numbers are beyond it for one.
+
+    Quantiles of counts are counts.
 
     Examples
     --------
+    >>> quantile_in_words(1.0, (1.0, 2.0), 80.0, 0.95)
+    '1, 95% interval 1 to 2'
     >>> quantile_in_words(58.9834, None, 8.0, 0.95), quantile_in_words(17.253, None, 0.0, 0.95)
     ('59, no interval', '17.253, no interval')
     """
     if value is not None and interval is None and exceedances > 0.0:
         value = float(f"{value:.3g}")
-    return number_in_words(value, interval, confidence)
+    is_count = value is not None and all(float(number).is_integer() for number in (value, *(interval or ())))
+    return number_in_words(value, interval, confidence, is_count)
 
 
 def number_in_words(
-    value: float | None, interval: Sequence[float] | None, confidence: float | None = None
+    value: float | None,
+    interval: Sequence[float] | None,
+    confidence: float | None = None,
+    is_count: bool = False,
 ) -> str:
-    """Return a number with its interval, with as many digits as that is worth.
+    """Return a number with its interval, with as many digits as the interval justifies.
+
+    Counts have no digits after the point.
 
     Examples
     --------
@@ -387,7 +406,7 @@ def number_in_words(
     if interval is None:
         return f"{value:.6g}" + (", no interval" if confidence is not None else " (none)")
     low, high = interval
-    shown, first, last = as_precise((value, low, high), high - low)
+    shown, first, last = as_precise((value, low, high), max(high - low, 100.0 if is_count else 0.0))
     if high == low:
         shown, first, last = f"{value:.6g}", f"{low:.6g}", f"{high:.6g}"
     ends = f"{first} to {last}"

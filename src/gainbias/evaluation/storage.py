@@ -1,7 +1,7 @@
-"""Estimates in files: one .npz archive without anything that could be executed, checked when it is read.
+"""Estimates in files: one .npz archive with nothing that could be executed, checked when it is read.
 
 An archive holds arrays and a member ``record`` with the rest as JSON. Arrays are named by their place in the
-record: ``learned.weights`` and so on. A sparse matrix is kept as its parts.
+record: ``learned.weights`` and so on. A sparse matrix is stored in parts.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Arrays = dict[str, Any]
 def save_estimate(estimate: Estimate, path: Path) -> None:
     """Write an estimate to a file, whole or not at all."""
     arrays: Arrays = {}
-    if estimate.target is not None:  # no file holds a function
+    if estimate.target is not None:  # functions are not stored
         estimate = replace(estimate, target=replace(estimate.target, pair_rows=None))
     observed = estimate.observed
     record = {
@@ -157,7 +157,7 @@ def load_series(path: str | Path) -> SeriesEstimate:
 
 
 def load_to_show(path: str | Path) -> Estimate | SeriesEstimate:
-    """Read an estimate to show it; it has no values if its features are a function, which no file holds."""
+    """Read an estimate to show it; it has no values if its features are a function, which is not stored."""
     if _kind(Path(path)) == SERIES_KIND:
         return load_series(path)
     record, arrays = _read(Path(path))
@@ -169,7 +169,7 @@ def load_to_show(path: str | Path) -> Estimate | SeriesEstimate:
         arrays,
         ObservationMap(facts["description"], facts["num_features"], limits, scale=facts["scale"]),
     )
-    reason = "their features are a function, which a file of an estimate does not hold"
+    reason = "their features are a function, which the file of an estimate does not contain"
     return replace(estimate, learned=NoValues(facts["num_features"], (reason,)))
 
 
@@ -226,7 +226,7 @@ def read_archive(path: Path, kind: str, version: int, writer: str) -> tuple[dict
 
 
 def _kind(path: Path) -> Any:
-    """Return what a file holds; ``None`` if it is not whole, which `read_archive` has words for."""
+    """Return the content of a file; ``None`` if it is incomplete, for which `read_archive` has a message."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return json.loads(str(archive["record"]))["kind"]
@@ -276,7 +276,7 @@ def _unpacked(value: Any, arrays: Arrays) -> Any:
 
 
 def _packed_choice(observed: ObservationMap, arrays: Arrays) -> dict[str, Any]:
-    """Return what makes the features; a function of a user is only named."""
+    """Return the maker of the features; a user's function is only named."""
     choice: Any = observed.choice
     has_end = observed.is_tabular and observed.num_features > observed.end
     facts = {

@@ -1,18 +1,18 @@
 """Transitions in batches: the form in which every estimator reads data.
 
-A source, which is an environment or a log, gives pieces of paths (`Path`): observations in the order of time,
+A source, which is an environment or a log, yields pieces of paths (`Path`): observations in order of time,
 and how each was left. `transitions` makes a batch (`Transitions`) of each piece, and a `Stream` hands the
 batches out. `Aligner` cuts the batches of several chains so that all have the same length.
 
-- A step leads from an observation to the one behind it.
-- An end of an episode (`terminated`) leads back to the start. Either by a step of its own with reward 0, from
-  a state that stands for every end: all ends are left in the same way, so one state for all of them loses
-  nothing, and an observation in which episodes also go on is not confused with an end. Or at once: the last
-  step of the episode, with its reward, leads to the start, and its last observation is not seen.
+- A step leads from an observation to the next one.
+- An end of an episode (`terminated`) leads back to the start. Either by an extra step with reward 0, from a
+  state that stands for every end: all ends are left in the same way, so one state for all of them loses
+  nothing, and an observation in which episodes also continue is not confused with an end. Or at once: the
+  last step of the episode, with its reward, leads to the start, and the last observation is not used.
 - A cut (`truncated`, a gap in a log) leads nowhere: what comes next begins a new segment.
 - A stop leads nowhere either, but the step was seen to its end: it counts for the gain, not for values.
 
-Where time matters, steps have durations. The step of its own by which an end leads back takes no time.
+Where time matters, steps have durations. The extra step by which an end leads back takes no time.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from gainbias.features.matrix import Matrix
 from gainbias.types import Floats, Ints
 
 OnTermination: TypeAlias = Literal["zero", "reward"]
-"""Where an end leads back to the start: by a step of its own with reward 0, or by the last step."""
+"""How an end leads back to the start: by an extra step with reward 0, or by the last step."""
 
 BEAT = 64
-"""Steps of an environment between two signs of life."""
+"""Steps of an environment between two calls of `Tick`."""
 
 Beat: TypeAlias = Callable[[int], None]
-"""Called with the number of steps made since the last call: a sign of life."""
+"""Called now and then with the number of steps since the last call."""
 
 OBSERVATIONS_TO_JUDGE_ENDS = 100
-"""Fewest observations from which it is concluded that all episodes end at their first step."""
+"""Fewest observations that allow the conclusion that all episodes end at their first step."""
 
 
 STEP = "step"
-"""What a gain is per if steps have no durations."""
+"""The unit that a gain is per if steps have no durations."""
 
 
 class Left(IntEnum):
@@ -62,7 +62,7 @@ Beside: TypeAlias = dict[str, NDArray[Any]]
 """Columns by their roles."""
 
 UNKNOWN_PLACE = -1
-"""In the place of the row to which a step led, if that is not known."""
+"""Stands for the row to which a step led, if that is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +121,14 @@ def chosen_rows(beside: Beside, rows: Any) -> Beside:
 
 
 def joined_durations(parts: Sequence[Floats | None]) -> Floats | None:
-    """Return durations one behind the other; None if there are none."""
+    """Return durations joined together; None if there are none."""
     known = [part for part in parts if part is not None]
     return np.concatenate(known) if known else None
 
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """Transitions as estimators see them, in the order of time.
+    """Transitions as estimators see them, in order of time.
 
     Attributes
     ----------
@@ -190,12 +190,12 @@ class Transitions:
         return replace(self, **kept)
 
     def known(self) -> Transitions:
-        """Return the transitions without those that lead nowhere: only these teach values."""
+        """Return the transitions without those that lead nowhere, from which values cannot be learned."""
         is_known = self.after != UNKNOWN_PLACE
         return self if is_known.all() else self.part(is_known)
 
     def surplus(self, gain: float) -> Floats:
-        """Return what each step paid more than the gain would have paid meanwhile, (m,)."""
+        """Return how much more each step paid than the gain would have paid in the same time, (m,)."""
         return self.rewards - (gain if self.durations is None else gain * self.durations)
 
     @property
@@ -213,8 +213,8 @@ class Stream:
     observed : Observer
         How observations become features, for values at other observations.
     batches : iterator of Transitions
-        Endless for an environment. If the source goes wrong, `BrokenStream` is raised after everything before
-        that was handed out. Batches of several chains take turns.
+        Endless for an environment. If the source fails, `BrokenStream` is raised after everything before the
+        failure was handed out. Batches of several chains take turns.
     num_chains : int
         Independent copies.
     notes : list of str
@@ -224,9 +224,9 @@ class Stream:
     warnings : list of str
         Why the answer may be wrong, in words. It may grow, too.
     has_states : bool
-        Whether there is anything to learn values of.
+        Whether there are states to learn values of.
     per : str
-        The unit that durations are counted in, in words, as in "hour"; `STEP` if there are none.
+        The unit of durations in words, as in "hour"; `STEP` if there are none.
     """
 
     observed: Any
@@ -249,7 +249,7 @@ class Stream:
     def close(self) -> None:
         """Stop reading, and close what was opened."""
         self.batches.close()  # type: ignore[attr-defined]  # they come from a generator
-        self.source.close()  # which the batches did not begin to read, perhaps
+        self.source.close()  # in case the batches never began to read it
 
 
 class Timed(Iterator[Path]):
@@ -296,7 +296,7 @@ def transitions(
         for steps in joined(opened, on_termination, notes):
             try:
                 batch = observed(steps)
-            except Exception as error:  # features of a user may do anything
+            except Exception as error:  # a user's features may do anything
                 raise BrokenStream(f"the features failed: {type(error).__name__}: {error}") from error
             if steps.durations is not None:
                 is_unknown = steps.after == UNKNOWN_PLACE
@@ -308,7 +308,7 @@ def transitions(
 def joined(
     pieces: Iterable[Path], on_termination: OnTermination, notes: list[str]
 ) -> Iterator[ObservedSteps]:
-    """Turn pieces of paths into steps between observations: episodes are joined, cuts stay open.
+    """Turn pieces of paths into steps between observations: episodes are joined, cuts remain open.
 
     The last observation of a piece waits for the next one of its chain. At the end of all pieces it is
     dropped, unless an episode ended there.
@@ -354,7 +354,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ObservedSteps:
-    """Transitions between observations, in the order of time.
+    """Transitions between observations, in order of time.
 
     Attributes
     ----------
@@ -384,7 +384,7 @@ class ObservedSteps:
 
 
 def _steps(path: Path, on_termination: OnTermination, segment: int) -> ObservedSteps:
-    """Return the steps out of all observations but the last, which only is a place to go to."""
+    """Return the steps out of all observations except the last, which only is a destination."""
     size = len(path)
     left = path.left[:-1]
     here = np.arange(size - 1, dtype=np.int64)
@@ -420,7 +420,7 @@ def _steps(path: Path, on_termination: OnTermination, segment: int) -> ObservedS
 
 
 def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:
-    """Add a note if no episode of the first piece of a chain lasts for two steps."""
+    """Add a note if no episode in the first piece of a chain lasts for two steps."""
     if len(first) < OBSERVATIONS_TO_JUDGE_ENDS:
         return
     going_on = (first.left[:-1] == Left.BY_STEP) & (first.left[1:] != Left.BY_CUT)
@@ -432,8 +432,8 @@ def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:
             notes.append(note)
     else:
         raise BrokenStream(
-            "every episode is cut (truncated) at its first step, so it cannot be seen how the chain goes on: "
-            "take off the time limit, or set terminated where an episode really ends"
+            "every episode is cut (truncated) at its first step, so the data do not show how the chain "
+            "continues: take off the time limit, or set terminated where an episode really ends"
         )
 
 
@@ -495,12 +495,12 @@ class Aligner:
 
 
 def _in_one(batches: list[Transitions]) -> Transitions:
-    """Return batches that follow each other as one."""
+    """Return consecutive batches as one."""
     if len(batches) == 1:
         return batches[0]
     offsets = np.zeros(len(batches), dtype=np.int64)
     rows = batches[0].rows
-    if any(batch.rows is not rows for batch in batches):  # each has rows of its own
+    if any(batch.rows is not rows for batch in batches):  # each has its own rows
         parts = [batch.rows for batch in batches]
         offsets[1:] = np.cumsum([0 if part is None else part.shape[0] for part in parts[:-1]])
         rows = _stacked(parts)

@@ -42,10 +42,10 @@ SCHEDULES: dict[int, tuple[str, Any]] = {
 """Kind and class of a step size, by how many numbers it has."""
 
 MAKING_SECONDS, LANE_STEP_SECONDS, FEATURE_SECONDS, EXACT_SECONDS = 0.02, 2e-9, 0.35e-9, 0.3
-"""Rough times: to make a task, for a step of a lane, alone and for each feature, and for an exact curve."""
+"""Rough times: to make a task, for a step of a lane (fixed, and for each feature), and for an exact curve."""
 
 MOST_BYTES_TOGETHER = 2**30
-"""Weights of lanes that run together, at all checkpoints, at most."""
+"""Most weights, at all checkpoints, of lanes that run together."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Cell:
     settings : tuple of pairs
         Changes to its settings.
     protocol : str
-        Whose features it has.
+        The protocol of its features.
     instance : int
         Seed of the task.
     seed : int
@@ -77,11 +77,11 @@ class Cell:
     metrics : tuple of triples
         Kind, target and norm of errors.
     exact : bool
-        Whether errors in the mean over all paths are computed, too.
+        Whether mean errors over all paths are computed, too.
     code : str
         Hash of the code that the result is to come from: see `code_of`.
     problem : OwnProblem, optional
-        The problem, if it is one of the user; `settings` have its digest.
+        The problem, if it is the user's own; `settings` has its digest.
     """
 
     task: str
@@ -120,7 +120,7 @@ class Cell:
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What its rows in the table are sorted by."""
+        """The sort key of its rows in the table."""
         return self.task, json.dumps(self.settings), self.instance, self.seed, self.algorithm, self.id
 
     @property
@@ -152,14 +152,14 @@ class Cell:
 
     @property
     def companions(self) -> tuple[Any, ...]:
-        """A key that is the same for cells that differ in their sample path alone."""
+        """A key that is the same for cells that differ only in their sample path."""
         names = (name for name in self.__dataclass_fields__ if name not in ("seed", "problem"))
         return tuple(getattr(self, name) for name in names)
 
     def run(
         self, num_steps: int | None = None, seeds: Sequence[int] = (), device: Literal["cpu", "gpu"] = "cpu"
     ) -> Trace:
-        """Run all lanes, by default for all steps and along the own path."""
+        """Run all lanes, by default for all steps and along the cell's own path."""
         steps = num_steps or self.num_steps
         sizes = [SCHEDULES[len(numbers)][1](*numbers) for numbers in self.step_sizes]
         with warnings.catch_warnings():
@@ -249,7 +249,7 @@ class Cell:
         }
 
     def _of_lanes(self, trace: Trace) -> Mapping[str, list[Any]]:
-        """Return what the rows of a lane share, but for its parameters."""
+        """Return what the rows of a lane share, except its parameters."""
         grid = len(trace.lanes) // max(1, len(self.step_sizes))
         sizes = [numbers for numbers in self.step_sizes or ((),) for _ in range(grid)]
         kinds = [SCHEDULES[len(numbers)][0] if numbers else "none" for numbers in sizes]
@@ -291,7 +291,7 @@ def exact_errors(
     steps: Sequence[int],
     metrics: Sequence[tuple[Any, Any, Any]],
 ) -> Floats:
-    """Return the errors of lanes in the root mean square over all sample paths, without sampling.
+    """Return the root mean square errors of lanes over all sample paths, without sampling.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
 """Where units are computed: in this process, in processes on this machine, or on a Dask cluster.
 
-Each engine takes batches of units and gives futures as Python's own executors do, so everything else is the
-same for all. The last two compute in the processes of a `Crew`, here or beside each Dask worker. Of a cluster
-everything may come, go and come back, the scheduler too; only workers of the same version get work.
+Each engine takes batches of units and returns futures as Python's own executors do, so everything else is
+the same for all. The last two compute in the processes of a `Crew`, here or beside each Dask worker. All
+parts of a cluster, even the scheduler, may come, go and come back; only workers with the same version get
+work.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 import os
 import re
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,12 +22,16 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from gainbias.experiments.provenance import code_version, has_one_thread, machine
 from gainbias.experiments.units import (
+    StackedUnit,
     StoppedError,
     Unit,
     UnitAnswer,
     UnitLimits,
     answer_of,
     answers_together,
+    first_part,
+    in_words,
+    last_part,
 )
 from gainbias.experiments.workers import NO_LIMITS, Crew
 from gainbias.extras import require
@@ -35,13 +41,16 @@ from gainbias.tasks.task import as_integer
 EngineName = Literal["local", "dask"]
 
 CONNECT_SECONDS = 5.0
-"""A scheduler that does not answer within this time is not there."""
+"""A scheduler that does not answer within this time counts as absent."""
 
 WAIT_SECONDS = 30.0
-"""A cluster without workers, or without its scheduler, is waited for so long if nothing else is said."""
+"""How long to wait for a cluster without workers, or without its scheduler, by default."""
 
 VERSION_QUESTION = "__import__('gainbias.experiments.units', fromlist=['*']).code_fault({!r})"
-"""What a new worker is asked, in words: Dask ends a worker that cannot load a function that it is sent."""
+"""The question to a new worker, as text: Dask ends a worker that cannot load a function that it is sent."""
+
+BATCHES_WITH_GPU = 3
+"""One batch on the GPU, one that is begun, and one that is finished."""
 
 UNITS_OF_WAIT = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -66,7 +75,7 @@ class Engine(Protocol):
     name: str
 
     def submit(self, units: Sequence[Unit], alone: bool) -> Future[Answers]:
-        """Have a batch computed; `alone`: each unit in a process that has computed nothing before."""
+        """Have a batch computed; with `alone`, each unit in a process that has computed nothing before."""
 
     @property
     def workers(self) -> int:
@@ -74,24 +83,28 @@ class Engine(Protocol):
 
     @property
     def ahead(self) -> int:
-        """How many batches to have submitted at a time."""
+        """How many batches should be submitted at a time."""
+
+    @property
+    def together(self) -> int:
+        """How many units with the same companions to send at a time; 1 if that does not matter."""
 
     @property
     def is_busy(self) -> bool:
         """Whether a worker is busy; False only if it is known that none is."""
 
     def running(self) -> list[UnderWay]:
-        """Return what is known to run now, what has run longest first."""
+        """Return what is known to be running now, longest first."""
 
     def has_lost(self, done: Future[Answers]) -> bool:
-        """Whether work came to nothing by no fault of its own, and is to be sent again."""
+        """Whether work failed through no fault of its own, and must be sent again."""
 
 
 class Here:
     """The engine that computes in this process: for debugging, if one worker is asked for."""
 
     name = "local"
-    workers = ahead = 1
+    workers = ahead = together = 1
     is_busy = True
 
     def submit(self, units: Sequence[Unit], alone: bool) -> Future[Answers]:
@@ -104,7 +117,7 @@ class Here:
         return done
 
     def running(self) -> list[UnderWay]:
-        """Return nothing: who asks is who computes."""
+        """Return nothing: this process cannot ask while it computes."""
         return []
 
     def has_lost(self, done: Future[Answers]) -> bool:
@@ -131,7 +144,8 @@ class Local:
     """The engine of processes on this machine, each watched by a thread."""
 
     name = "local"
-    is_busy = True  # those that are lost say so
+    together = 1
+    is_busy = True  # lost processes report that themselves
 
     def __init__(self, workers: int, limits: UnitLimits = NO_LIMITS) -> None:
         self.workers, self.ahead, self._limits = workers, 2 * workers, limits
@@ -146,7 +160,7 @@ class Local:
         return self._threads.submit(self._crew.call, function, *args)
 
     def running(self) -> list[UnderWay]:
-        """Return what the processes do."""
+        """Return what the processes are doing."""
         return _longest_first(self._crew.doing.copy().values())
 
     def has_lost(self, done: Future[Answers]) -> bool:
@@ -154,11 +168,62 @@ class Local:
         return False
 
     def close(self, now: bool) -> None:
-        """End the processes, at once or when they have finished what they do."""
+        """End the processes, at once or when they have finished their work."""
         if now:
             self._crew.kill()
         self._threads.shutdown(cancel_futures=True)
         self._crew.end()
+
+
+class LocalWithGpu(Local):
+    """The engine of processes on this machine that do the first and the last part of units, and of the GPU.
+
+    This process has the GPU. While it takes one batch, the processes begin the next and finish the last.
+    """
+
+    together = 1000
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers)
+        self.ahead = BATCHES_WITH_GPU
+        self._batches, self._gpu = ThreadPoolExecutor(self.ahead), threading.Lock()
+
+    def submit(self, units: Sequence[Any], alone: bool) -> Future[Answers]:
+        """Have companions computed together; what is to be alone needs no GPU."""
+        if alone:
+            return super().submit(units, alone)
+        return self._batches.submit(self._computed, units)
+
+    def _computed(self, units: Sequence[StackedUnit]) -> Answers:
+        from gainbias.kernels.gpu import device_name
+
+        answers = self._parts(first_part, [(unit,) for unit in units])
+        places = [place for place, answer in enumerate(answers) if answer.is_begun]
+        begun = [answers[place].payload for place in places]
+        try:
+            with self._gpu:
+                found = units[0].run_stacked(begun) if begun else []
+        except Exception as error:
+            for place in places:
+                answers[place] = UnitAnswer(units[place].id, None, in_words(error))
+        else:
+            rest = [(units[place], *given) for place, *given in zip(places, begun, found, strict=True)]
+            for place, answer in zip(places, self._parts(last_part, rest), strict=True):
+                answers[place] = answer
+        return Answers(answers, f"{machine()}, {device_name()}")
+
+    def _parts(self, part: Callable[..., UnitAnswer], work: Iterable[tuple[Any, ...]]) -> list[UnitAnswer]:
+        """Have parts of units done in the processes: each is given as the unit and what the part needs."""
+        asked = [
+            self._threads.submit(self._crew.answer, unit, NO_LIMITS, False, part, given)
+            for unit, *given in work
+        ]
+        return [one.result() for one in asked]
+
+    def close(self, now: bool) -> None:
+        """End the processes, at once or when they have finished what they do."""
+        super().close(now)
+        self._batches.shutdown(cancel_futures=True)
 
 
 def _computed_by(crew: Crew, units: Sequence[Unit], limits: UnitLimits, alone: bool) -> Answers:
@@ -172,7 +237,7 @@ def _longest_first(begun: Iterable[tuple[str, float]]) -> list[UnderWay]:
 
 
 _BESIDE = Crew()
-"""The processes beside this one, if it is a Dask worker; they end with it, or when there is nothing to do."""
+"""The processes beside this one, if it is a Dask worker; they end with it, or when they are idle."""
 
 
 class RefusedError(RuntimeError):
@@ -184,17 +249,17 @@ class RefusedError(RuntimeError):
 
 
 def _compute_beside(units: Sequence[Unit], limits: UnitLimits, alone: bool) -> Answers:
-    """Compute units for a Dask worker, which no unit can take with it."""
+    """Compute units for a Dask worker, which no unit can end."""
     try:
         return _computed_by(_BESIDE, units, limits, alone)
-    except (RuntimeError, OSError) as error:  # not of a unit, which answers
+    except (RuntimeError, OSError) as error:  # not the error of a unit, which is an answer
         from distributed import get_worker
 
         raise RefusedError(get_worker().address, str(error).removeprefix("a worker ")) from None
 
 
 class Roster:
-    """The workers of a cluster: each is asked for its version when it comes, and a wrong one is left out.
+    """The workers of a cluster: each is asked for its version when it joins, and left out if that is wrong.
 
     Attributes
     ----------
@@ -219,7 +284,7 @@ class Roster:
         return len(self._asked) > len(self.threads)
 
     def update(self, present: dict[str, int], ask: Callable[[str], Future[str]]) -> None:
-        """Note which workers there are now; who is new is asked, and known when the answer is there."""
+        """Note which workers there are now; new ones are asked, and known once they answer."""
         for worker in self._asked.keys() - present.keys():
             self._asked.pop(worker).cancel()
         self.faults = {worker: fault for worker, fault in self.faults.items() if worker in present}
@@ -241,7 +306,7 @@ class Roster:
 
 
 def _fault_in(answer: Future[str]) -> str | None:
-    """Return what is wrong with a worker; None as long as that is not known."""
+    """Return what is wrong with a worker; None as long as that is unknown."""
     if not answer.done():
         return None
     try:
@@ -253,7 +318,7 @@ def _fault_in(answer: Future[str]) -> str | None:
 
 
 class Dask:
-    """The engine of an existing Dask cluster: its workers and its scheduler may go, and are waited for.
+    """The engine of an existing Dask cluster; it waits if workers or the scheduler disappear.
 
     Parameters
     ----------
@@ -266,6 +331,7 @@ class Dask:
     """
 
     name = "dask"
+    together = 1
 
     def __init__(self, address: str, limits: UnitLimits = NO_LIMITS, wait: float = WAIT_SECONDS) -> None:
         self._address, self._limits, self._wait = address, limits, wait
@@ -289,7 +355,7 @@ class Dask:
         return future
 
     def running(self) -> list[UnderWay]:
-        """Return what has been with a worker, and since when, as far as the scheduler was asked."""
+        """Return what workers are computing, and since when, as last reported by the scheduler."""
         known = self._labels.copy()
         return _longest_first((known[key], since) for key, since in self._since.items() if key in known)
 
@@ -300,7 +366,7 @@ class Dask:
 
     @property
     def ahead(self) -> int:
-        """Twice the number of workers, so that none waits; nothing while there are none."""
+        """Twice the number of workers, so that none waits; 0 while there are none."""
         self._ask()
         return 2 * sum(self._roster.threads.values())
 
@@ -311,7 +377,7 @@ class Dask:
         return self._busy
 
     def has_lost(self, done: Future[Answers]) -> bool:
-        """Whether work was lost with the scheduler, or was with a worker that is to be left out."""
+        """Whether work was lost with the scheduler, or was with a worker that must be left out."""
         import distributed
 
         try:
@@ -323,12 +389,12 @@ class Dask:
             return True
         if error is None or isinstance(error, distributed.KilledWorker):
             return False
-        self._asked = 0.0  # one may have come that cannot even load what it is sent
+        self._asked = 0.0  # a worker may have joined that cannot even load what it is sent
         self._ask()
         return self._roster.is_mixed
 
     def close(self) -> None:
-        """Leave the cluster, with nothing of ours in it."""
+        """Leave the cluster, and leave none of our work in it."""
         with suppress(OSError):
             self._client.close(timeout=CONNECT_SECONDS)
 
@@ -339,7 +405,7 @@ class Dask:
         try:
             threads, busy = self._answer("ncores"), self._answer("processing")
         except OSError:
-            self._busy = True  # nobody knows, and what still runs must not be sent again
+            self._busy = True  # unknown, and running work must not be sent again
             self._roster.threads = {}
             self._miss(f"the scheduler at {self._address} does not answer", "start it and workers")
         else:
@@ -360,7 +426,7 @@ class Dask:
             self._miss("the cluster has no workers that can be used", "start workers")
 
     def _answer(self, what: str) -> Any:
-        """Return what the scheduler says; raise OSError if it says nothing."""
+        """Return the scheduler's answer; raise OSError if there is none."""
         if self._client.status == "closed":
             self._client, self._roster = _connected(self._address), Roster()
         if self._client.status != "running":
@@ -373,7 +439,7 @@ class Dask:
             worst = [f" (worker {worker} {fault})" for worker, fault in self._roster.faults.items()][:1]
             raise RuntimeError(
                 f"{what}, after {_in_words(self._wait)} of waiting{''.join(worst)}; what was finished is "
-                f"kept: {cure}, then go on with --resume"
+                f"kept: {cure}, then continue with --resume"
             )
         if what != self._missed:
             self._missed = what
@@ -445,8 +511,15 @@ def opened(
 
 
 @contextmanager
+def with_gpu(workers: int | None) -> Iterator[Engine]:
+    """Open an engine of processes on this machine and its GPU for a ``with`` block."""
+    with _closing(LocalWithGpu(workers or os.cpu_count() or 1)) as local:
+        yield local
+
+
+@contextmanager
 def helpers(count: int) -> Iterator[Callable[..., Future[Any]]]:
-    """Have this many processes for work beside that of this one: what is given calls functions in them."""
+    """Have this many processes for other work; the yielded function calls functions in them."""
     with _closing(Local(count)) as local:
         yield local.call
 
@@ -456,7 +529,7 @@ def _closing(local: Local) -> Iterator[Local]:
     try:
         yield local
     except StoppedError:
-        local.close(now=False)  # nothing runs any more
+        local.close(now=False)  # nothing is running any more
         raise
     except BaseException:
         local.close(now=True)
@@ -486,21 +559,28 @@ def check_choice(
 
 
 def check_device(device: str, name: str, workers: int | None, limits: UnitLimits) -> None:
-    """Refuse a device that does not exist or does not answer, and what does not go with a GPU."""
-    if device not in ("cpu", "gpu"):
-        raise ValueError(f"device must be 'cpu' or 'gpu', found {device!r}")
-    if device == "cpu":
-        return
-    if name != "local" or workers is not None or limits != NO_LIMITS:
+    """Refuse what does not go with a GPU that has all work of one process, and a device that is not there."""
+    if device == "gpu" and (name != "local" or workers is not None or limits != NO_LIMITS):
         raise ValueError(
-            "with device 'gpu' one process on this machine has all lanes: leave engine, workers and limits "
-            "of units out"
+            "with device 'gpu' one process on this machine runs all lanes: leave out engine, workers and "
+            "limits of units"
         )
-    if not has_one_thread():
+    if device == "gpu" and not has_one_thread():
         raise ValueError(
             "with device 'gpu' this process computes itself, and linear algebra must have one thread, as in "
             "OPENBLAS_NUM_THREADS=1: set it in the environment before Python starts"
         )
+    check_gpu(device, name)
+
+
+def check_gpu(device: str, name: str) -> None:
+    """Refuse a device that does not exist or does not answer, or that an engine has no use for."""
+    if device not in ("cpu", "gpu"):
+        raise ValueError(f"device must be 'cpu' or 'gpu', found {device!r}")
+    if device == "cpu":
+        return
+    if name != "local":
+        raise ValueError(f"device 'gpu' is that of this machine: leave engine {name!r} out")
     from gainbias.kernels.gpu import what_is_missing
 
     if missing := what_is_missing():
@@ -512,9 +592,9 @@ def _connected(address: str) -> Any:
     from distributed import Client
 
     try:
-        with ThreadPoolExecutor(1) as aside:  # a notebook has an event loop of its own
+        with ThreadPoolExecutor(1) as aside:  # a notebook has its own event loop
             aside.submit(lambda: asyncio.run(_greet(address))).result()
-    except Exception as error:  # what a port says that is not a scheduler's can raise anything
+    except Exception as error:  # a port that is not a scheduler's can raise anything
         raise ConnectionError(
             f"no Dask scheduler answers at {address!r} within {CONNECT_SECONDS:.0f} s: is it running, and "
             "can it be reached from here?"

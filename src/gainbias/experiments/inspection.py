@@ -1,4 +1,4 @@
-"""A sweep seen from outside: how long it will take, how far it is, and whether its numbers can be had again.
+"""A sweep seen from outside: how long it will take, how far it is, and whether its numbers can be reproduced.
 
 `estimate` tries short runs of some units before a sweep, `status` looks at its folder at any time, and
 `verify` computes some stored units again.
@@ -28,16 +28,16 @@ from gainbias.progress import Watch
 from gainbias.tasks.task import as_integer
 
 MOST_SECONDS = 20.0
-"""Calibration ends after about this time; what was not tried by then is scaled from what was."""
+"""Calibration ends after about this time; units not tried by then are scaled from those that were."""
 
 TRIAL_STEPS = 2000
 """Steps of a trial: enough to forget how a run begins."""
 
 REPORT_SECONDS, METRIC_SECONDS, PANEL_SECONDS, ROW_SECONDS = 1.0, 0.6, 0.33, 1e-6
-"""Rough times of tables and the report: for itself, each metric, each task of each, and each row."""
+"""Rough times of tables and the report: fixed, for each metric, for each task of it, and for each row."""
 
 MOST_PANELS = 30
-"""Most tasks that a figure of a report has; the page has all, and costs little beside figures."""
+"""Most tasks in a figure of a report; the page has all tasks, and costs little compared with figures."""
 
 MACHINE_TOLERANCE = 1e-9
 """Between kinds of machines, results agree to this."""
@@ -48,7 +48,7 @@ OF_BITS = "fingerprint"
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """How much a study is, and how long it will take.
+    """The size of a study, and how long it will take.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class TimeEstimate:
 
 
 def estimate(study: Study, workers: int | None = None) -> TimeEstimate:
-    """Return how much a study is, and how long it will take with this many processes on this machine."""
+    """Return the size of a study, and how long it will take with this many processes on this machine."""
     if workers is not None:
         as_integer(workers, "workers", least=1)
     study.check_own()
@@ -127,10 +127,16 @@ def _reporting(kinds: list[Cell], each: int) -> float:
 
 
 def _seconds(cell: Cell) -> tuple[float, float]:
-    """Return how long a unit takes, from runs of few steps, and how much longer the first run took."""
-    begin = time.perf_counter()
-    cell.made()
-    making = time.perf_counter() - begin
+    """Return how long a unit takes, from runs of few steps, and how much longer its first parts took.
+
+    While the first task is made, code is imported and compiled: a second one tells how long making takes.
+    """
+    makings = []
+    for one in (cell, replace(cell, instance=cell.instance + 1)):
+        begin = time.perf_counter()
+        one.made()
+        makings.append(time.perf_counter() - begin)
+    making = min(makings)
     few = min(TRIAL_STEPS, cell.num_steps)
     times = []
     for steps in (few, max(1, few // 2), few):
@@ -140,7 +146,7 @@ def _seconds(cell: Cell) -> tuple[float, float]:
     first, half, whole = times
     a_step = max(0.0, whole - half) / max(1, few - few // 2)
     running = whole + a_step * (cell.num_steps - few)
-    return making + running + _exact_seconds(cell), max(0.0, first - whole)
+    return making + running + _exact_seconds(cell), makings[0] - making + max(0.0, first - whole)
 
 
 def _exact_seconds(cell: Cell) -> float:
@@ -162,11 +168,11 @@ class Status:
     units, done, failed, damaged : int
         Numbers of units; those that are stored whole, that failed, and whose records are damaged.
     damaged_files : list of str
-        Parts of the log with bytes that belong to no whole record; whoever is killed leaves some, too.
+        Parts of the log with bytes that belong to no whole record; a killed process also leaves some.
     quiet_seconds : float or None
         Since something was stored, 0 if the clock went back; None if nothing was.
     code : str
-        Version of the sources that the folder was begun with.
+        Version of the sources with which the folder was begun.
     failures : list of dict
         Which units failed, and why.
     tables : {"none", "earlier", "current"}
@@ -239,8 +245,8 @@ class Verification:
     damaged : list of str
         Stored units that are damaged or missing, and files that are not as they were written.
     foreign : list of str
-        What lies among the units and is none of the study's, and files with bytes that belong to no whole
-        unit, as whoever is killed leaves them; they do no harm, and are left alone.
+        Files among the units that are not the study's, and files with bytes that belong to no whole unit,
+        as a killed process leaves them; they do no harm, and are left alone.
     exact : bool
         Whether bits must be the same: same sources, and one kind of machine, which is this one.
     """
@@ -283,8 +289,8 @@ def verify(
     sample : int
         How many units.
     study : Study, optional
-        The description that the user has. A study with functions of one's own needs it: nothing is imported
-        because a results folder names it.
+        The user's description. A study with the user's own functions needs it, because nothing is imported
+        just because a results folder names it.
     engine, workers, address, wait
         See `sweep`.
     rng : random.Random, optional
@@ -324,7 +330,7 @@ def verify(
 
 
 def _computed_again(now: dict[str, Cell], stored: dict[str, bytes], engine: Engine) -> dict[str, str]:
-    """Return how what is stored of units, by their names there, compares with what they give now."""
+    """Return how the stored results of units, by their names, compare with what they give now."""
     names, found = {unit.id: name for name, unit in now.items()}, dict[str, str]()
     with Watch() as watch:
         for finished in execute(list(now.values()), engine):

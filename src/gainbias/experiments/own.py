@@ -1,11 +1,11 @@
-"""What a study has of the user's own: functions by reference, and problems as arrays.
+"""The user's own parts of a study: functions by reference, and problems as arrays.
 
 A *reference* names something in a module of the user, as in ``"my_module:make_task"``. Nothing is imported
-when a description is read, only when it is run: `own_task` and `own_algorithm` import, everything else works
-with the words. So a results folder can be looked at without running anything that it names.
+when a description is read, only when it is run: `own_task` and `own_algorithm` import; everything else works
+with the text. So a results folder can be looked at without running anything that it names.
 
-A process or a problem that a study holds itself is an `OwnProblem`: arrays, packed as an .npz file, which
-travel with the units and are kept in the results folder. Nothing in such a file can be executed.
+A process or a problem inside a study is an `OwnProblem`: arrays, packed as an .npz file, which are sent
+with the units and kept in the results folder. Nothing in such a file can be executed.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ REFERENCE_FORM = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """A module, a colon, and a name in it."""
 
 DIGEST = "digest"
-"""The setting by which a problem is told from others of its name."""
+"""The setting by which problems of the same name are told apart."""
 
 PROBLEMS = "problems"
 """The folder of a study's own problems, in its results folder."""
 
 MOST_PROBLEM_BYTES = 2**28
-"""A problem that travels with the units is not larger."""
+"""Largest size of a problem that is sent with the units."""
 
 MOST_STATES_OF_REWARDS = 5_000
 """Sparse rewards of transitions are stored as a dense array up to this number of states."""
@@ -70,7 +70,7 @@ def begins_in(name: str, homes: Mapping[str, str]) -> Reach:
 
 
 def look_beside(folder: Path, name: Any) -> None:
-    """Let the module of a reference be found if it lies beside the description of the study.
+    """Let the module of a reference be found if it is in the folder of the study's description.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def imported(reference: str, where: str) -> Any:
     try:
         folder_of(module.partition(".")[0])
         loaded = import_module(module)
-    except Exception as error:  # a module of the user may raise anything
+    except Exception as error:  # a user's module may raise anything
         raise ValueError(f"{where}: {reference} cannot be imported: {error}") from error
     if not hasattr(loaded, name):
         known = [own for own in vars(loaded) if not own.startswith("_")]
@@ -102,7 +102,7 @@ def imported(reference: str, where: str) -> Any:
 
 
 def own_task(reference: str, seed: int, protocol: Protocol, settings: Settings) -> Task:
-    """Return the task that a function of the user makes of a seed and settings."""
+    """Return the task that a user's function makes from a seed and settings."""
     make = imported(reference, "tasks")
     if not callable(make):
         raise ValueError(f"tasks: {reference} must be a function of a seed, found {type(make).__name__}")
@@ -118,12 +118,12 @@ def own_task(reference: str, seed: int, protocol: Protocol, settings: Settings) 
 
 
 def own_algorithm(reference: str) -> Algorithm:
-    """Return the algorithm of the user that a reference names: a record, or a function that returns one."""
+    """Return the user's algorithm that a reference names: a record, or a function that returns one."""
     found = imported(reference, "algorithms")
     if callable(found):
         try:
             found = found()
-        except Exception as error:  # a function of the user may raise anything
+        except Exception as error:  # a user's function may raise anything
             raise ValueError(f"algorithms: {reference} makes no algorithm: {error}") from error
     if not isinstance(found, Algorithm):
         raise ValueError(f"algorithms: {reference} must be a gb.Algorithm, found {type(found).__name__}")
@@ -150,11 +150,11 @@ class OwnProblem:
     archive: bytes = field(repr=False, compare=False)
 
     def task(self, name: str, seed: int, protocol: Protocol, settings: Settings) -> Task:
-        """Return the task; the seed decides about the sample path alone."""
+        """Return the task; the seed decides only the sample path."""
         return _task(name, _problem(self), seed, protocol, settings)
 
     def keep(self, folder: Path) -> None:
-        """Write it to a results folder, unless it is there and whole."""
+        """Write it to a results folder, unless it is already there and complete."""
         try:
             stored_problem(folder, self.digest)
         except (ValueError, OSError):
@@ -207,7 +207,7 @@ def _read_entry(kind: str, value: Any) -> OwnProblem:
 
 
 ARRAYS = ("transitions", "rewards", "features", "format", "shape", "data", "indices", "indptr")
-"""What is kept of an .npz file."""
+"""The arrays that are read from an .npz file."""
 
 
 def read_problem(path: Path) -> OwnProblem:
@@ -216,7 +216,7 @@ def read_problem(path: Path) -> OwnProblem:
     Raises
     ------
     ValueError
-        If the file is something else, or too large, or holds what a sweep cannot run.
+        If the file is something else, or too large, or contains something that a sweep cannot run.
     """
     content = read_plain(path)
     if not zipfile.is_zipfile(io.BytesIO(content)):
@@ -258,7 +258,9 @@ def as_own_problem(value: MarkovRewardProcess | Problem) -> OwnProblem:
     """
     process = value if isinstance(value, MarkovRewardProcess) else value.mrp
     if process.rate is not None or process.durations is not None:
-        raise ValueError("a sweep runs steps: a process with rates or durations has none that are alike")
+        raise ValueError(
+            "a sweep counts steps, but those of a process with rates or durations differ in time"
+        )
     rewards: Any = process.rewards if process.transition_rewards is None else process.transition_rewards
     if hasattr(rewards, "toarray"):
         if process.num_states > MOST_STATES_OF_REWARDS:

@@ -1,7 +1,7 @@
 """What results were made with: the code that a unit can reach, versions of others, the machine, and when.
 
-`code_of` is part of the id of every unit of work, so a change of the code that it can reach makes what is
-stored out of date; `made_with` tells later on what changed. `code_version` is that of the whole package,
+`code_of` is part of the id of every unit of work, so a change of the code that it can reach makes stored
+results out of date; `made_with` shows later what changed. `code_version` is that of the whole package,
 which workers must share. `circumstances` is the part of a manifest that any study has.
 """
 
@@ -39,33 +39,33 @@ COUNTED = {
     "gymnasium": "gymnasium",
     "mo_gymnasium": "mo-gymnasium",
 }
-"""What others are called when they are imported and when they are installed, if this package computes with
-them; with the rest it stores, shows and draws."""
+"""Names of other packages as imported and as installed, if this package computes with them; the rest are
+used to store, show and draw."""
 
 REGISTRIES = {
     "gainbias.algorithms.registry": ("gainbias.algorithms.",),
     "gainbias.tasks.registry": ("gainbias.tasks.chains", "gainbias.tasks.gym"),
     "gainbias.experiments.cell": ("gainbias.theory",),
 }
-"""Modules that import what only some units use, and what that is; a unit that uses it names it."""
+"""Modules that import things that only some units use, and what these are; a unit that uses one names it."""
 
 COLLECTS = "gainbias.experiments.claims."
-"""Modules that begin like this may use all entries of registries, as those of the user may."""
+"""Modules whose names begin like this may use all entries of registries, as the user's may."""
 
 MACHINERY = {
     *(f"gainbias.experiments.{name}" for name in ("engines", "workers", "runner", "results", "provenance")),
     *(f"gainbias.{name}" for name in ("progress", "extras", "suggest")),
 }
-"""Modules that bring units to workers, keep what comes back and show progress: they compute nothing."""
+"""Modules that send units to workers, store the answers and show progress: they compute nothing."""
 
 IMPORTING = ("import_module", "optional", "__import__")
-"""Functions that import the module that they are given the name of."""
+"""Functions that import the module whose name they are given."""
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-"""What sets the threads of linear algebra, the first that is set."""
+"""Variables for the threads of linear algebra; the first that is set counts."""
 
 _ONE_PARSER = threading.Lock()
-"""Python 3.11 cannot parse in several threads at a time, as those of a Dask cluster within one process."""
+"""Python 3.11 cannot parse in several threads at a time, as in a Dask cluster within one process."""
 
 
 @cache
@@ -91,7 +91,7 @@ def _version(name: str) -> str | None:
 def code_version() -> str:
     """Return the version of this package, and a hash of its code and of the versions of others.
 
-    Workers must have the same. What a stored unit depends on is less: see `code_of`.
+    Workers must have the same. A stored unit depends on less: see `code_of`.
 
     Examples
     --------
@@ -118,8 +118,9 @@ class MissingModuleError(ValueError):
 def code_of(reach: Reach) -> str:
     """Return a hash of the code that a unit can reach, and of the versions that matter for its numbers.
 
-    The code is the meaning of all modules that its own import, directly or not: comments, docstrings, and
-    names and places of files do not count. The versions are those of the packages that these modules import.
+    The code is the syntax of all modules that its own modules import, directly or not; comments,
+    docstrings, and names and places of files do not count. The versions are those of the packages that these
+    modules import.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ def code_of(reach: Reach) -> str:
 
 
 def made_with(reach: Reach) -> dict[str, Any]:
-    """Return what tells, later on, why stored results are out of date.
+    """Return data that later show why stored results are out of date.
 
     Returns
     -------
@@ -166,10 +167,10 @@ def made_with(reach: Reach) -> dict[str, Any]:
 def reached(reach: Reach) -> tuple[dict[str, bytes], dict[str, str | None]]:
     """Return a hash of each module that can be reached, and the versions of the packages they import.
 
-    What a function imports when it is called counts, too; what only type checkers import does not, nor does
-    `MACHINERY`. A registry imports every entry, of which a unit uses those that it names: imports from
-    `REGISTRIES` to entries are followed only for code that may use any of them, as claims and modules of the
-    user may.
+    Imports inside functions count, too; imports for type checkers only do not, nor does `MACHINERY`. A
+    registry imports every entry, but a unit uses only those that it names: imports from `REGISTRIES` to
+    entries are followed only for code that may use any of them, such as claims and the user's modules.
+
     """
     found, packages = dict[str, bytes](), set[str]()
     own = _own_places(reach)
@@ -198,13 +199,13 @@ def _is_ours(name: str) -> bool:
 
 
 def _parents(name: str) -> list[str]:
-    """Return the packages that a module is in, whose own code runs first; that of ours computes nothing."""
+    """Return the packages that contain a module, whose code runs first; that of ours computes nothing."""
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(2 if _is_ours(name) else 1, len(parts))]
 
 
 def _source_of(name: str, own: Mapping[str, Path]) -> Path | None:
-    """Return the file of a module; None if the name is that of something within one."""
+    """Return the file of a module; None if the name is that of something in a module."""
     top, *inner = name.split(".")
     if top != "gainbias":
         place = own[top].joinpath(top, *inner)
@@ -219,7 +220,7 @@ def _source_of(name: str, own: Mapping[str, Path]) -> Path | None:
 def _own_places(reach: Reach) -> dict[str, Path]:
     """Return the folders in which the user's own modules are, by the first part of their names.
 
-    Modules beside those that are named are the user's own, too, but not in a folder of installed packages.
+    Modules beside the named ones are the user's own, too, but not in a folder of installed packages.
     """
     found = dict[str, Path]()
     for name in reach:
@@ -246,8 +247,8 @@ def folder_of(top: str) -> Path:
     if folder := folder_or_none(top):
         return folder
     raise MissingModuleError(
-        f"cannot find the module {top!r}, which the study names: it must lie beside the description of the "
-        "study, or where Python finds modules (PYTHONPATH), on every machine"
+        f"cannot find the module {top!r}, which the study names: it must be in the folder of the study's "
+        "description, or where Python finds modules (PYTHONPATH), on every machine"
     )
 
 
@@ -266,7 +267,7 @@ def folder_or_none(top: str) -> Path | None:
 def _versions(imported: Iterable[str], has_own: bool) -> dict[str, str | None]:
     """Return the versions of packages that count, by the names under which they are installed.
 
-    Of those that only the user's own modules import, all count.
+    All packages that only the user's own modules import count.
     """
     found = {COUNTED[name]: _version(COUNTED[name]) for name in imported if name in COUNTED}
     if has_own:
@@ -277,7 +278,7 @@ def _versions(imported: Iterable[str], has_own: bool) -> dict[str, str | None]:
 
 
 class ParsedSource(NamedTuple):
-    """What a module means, what it may import, and whether it reads data of its package."""
+    """The syntax of a module, its possible imports, and whether it reads data of its package."""
 
     digest: bytes
     imports: frozenset[str]
@@ -299,7 +300,7 @@ def _parsed(content: bytes, name: str, is_package: bool) -> ParsedSource:
 
 
 def _meaning(tree: ast.Module) -> bytes:
-    """Return the syntax tree of a module without docstrings and without places of own modules."""
+    """Return the syntax tree of a module without docstrings and without the places of the user's modules."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             node.body = [part for part in node.body if not _is_text(part)]
@@ -314,7 +315,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _imports(tree: ast.Module, package: str) -> frozenset[str]:
-    """Return the names of modules that a source may import, and of what it takes from them."""
+    """Return the names of modules that a source may import, and the names that it takes from them."""
     found, names = set[str](), set[str]()
     waiting: list[ast.AST] = [tree]
     while waiting:
@@ -344,7 +345,7 @@ def _names_a_module(call: ast.Call) -> bool:
 
 
 def _taken(tree: ast.Module, names: set[str]) -> set[str]:
-    """Return what is taken of this package where it is imported under a name, as in ``gb.solve``."""
+    """Return what is used from this package if it is imported under a name, as in ``gb.solve``."""
     if not names:
         return set()
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
@@ -355,7 +356,7 @@ def _taken(tree: ast.Module, names: set[str]) -> set[str]:
 
 
 def _homes(names: Iterable[str]) -> set[str]:
-    """Return names of modules, and where public names of this package among them are defined."""
+    """Return names of modules, and the modules that define public names of this package among them."""
     found = set(names)
     public = {f"gainbias.{name}": home for name, home in _public().items()}
     return found | {public[name] for name in found & public.keys()}
@@ -390,7 +391,7 @@ def has_one_thread() -> bool:
 
 
 def hash_of(known: Any) -> str:
-    """Return a hash of something that JSON can hold.
+    """Return a hash of something that JSON can represent.
 
     Examples
     --------
@@ -401,7 +402,7 @@ def hash_of(known: Any) -> str:
 
 
 def circumstances(ids: Iterable[str], *, command: str, reused: int, seconds: float) -> dict[str, Any]:
-    """Return the part of a manifest that any study has.
+    """Return the part of a manifest that every study has.
 
     Parameters
     ----------

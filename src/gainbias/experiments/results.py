@@ -1,8 +1,8 @@
 """Where the results of a study are kept: a folder with a log of units, tidy tables and a manifest.
 
 Units arrive in the log in any order. At the end their rows are written, in the order of a `Layout`, to sorted
-Parquet files: piece by piece, however large they are, so that neither who finished first nor an interruption
-changes a byte.
+Parquet files: piece by piece, however large they are, so that neither the order in which units finish nor an
+interruption changes a byte.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ FAILURE, MACHINE = "failure ", "machine "
 """Names of records that are not units begin with these."""
 
 EARLIER = "earlier-"
-"""Begins the names of what is kept of an earlier state because there is nothing in its place yet."""
+"""Prefix of files that are kept from an earlier state because they have no replacement yet."""
 
 MADE_WITH = "made-with.json"
-"""Which sources and versions stored units come from."""
+"""File that says which sources and versions stored units come from."""
 
 GROUP_ROWS = 2**18
 """Rows are written in groups of at least this many."""
 
 JOINED_UNITS = 256
-"""When this many tables wait to be written they are joined: a short one takes more room than its numbers."""
+"""When this many tables wait to be written they are joined: short ones take more memory than needed."""
 
 PARQUET = {
     "version": "2.6",
@@ -70,7 +70,7 @@ PARQUET = {
     "data_page_size": 2**20,
     "store_schema": True,
 }
-"""Settings that decide about the bytes of a file, beside its rows and the version of pyarrow."""
+"""Settings that determine the bytes of a file, besides its rows and the version of pyarrow."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Results(InNotebooks):
 
     @property
     def note(self) -> dict[str, Any]:
-        """What the folder was made for, from the file ``study.json``."""
+        """The description of the study, from the file ``study.json``."""
         note = self.folder / "study.json"
         if not note.exists():
             raise ValueError(f"{self.folder} holds no study: name the folder of one")
@@ -151,8 +151,8 @@ class Results(InNotebooks):
             found = {"kind": "reproduction", **found, "schema": int(found["schema"])}
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(
-                f"{note} is damaged: remove it and go on with --resume, which finds what is stored, or start "
-                "afresh with --overwrite"
+                f"{note} is damaged: remove it and continue with --resume, which finds what is stored, or "
+                "start afresh with --overwrite"
             ) from error
         if found["schema"] > SCHEMA:
             raise ValueError(f"{self.folder} was written by a newer version: use that, or another folder")
@@ -168,7 +168,7 @@ class Results(InNotebooks):
             resumed = self.note.get("finished") is False and (self.folder / "manifest.json").exists()
         except ValueError:
             return ""
-        words = "the tables are from before a resume that has not finished: go on with --resume"
+        words = "the tables are from before a resume that has not finished: continue with --resume"
         return f"{self.folder}: {words}" if resumed else ""
 
     def frame(self, table: str) -> pandas.DataFrame:
@@ -189,7 +189,7 @@ class Results(InNotebooks):
             return pandas.read_parquet(path)
         except PermissionError:
             raise
-        except (ValueError, OSError) as error:  # as pyarrow has it for bytes that are no table
+        except (ValueError, OSError) as error:  # raised by pyarrow for bytes that are not a table
             raise DamagedError(f"{path} is damaged: write it again with --resume ({error})") from error
 
     def table_to_show(self, table: str, manifest: Mapping[str, Any]) -> Path | None:
@@ -209,25 +209,25 @@ class Results(InNotebooks):
         return self.read_table("runs")
 
     def check(self, kind: str, choices: Mapping[str, Any], *, overwrite: bool, resume: bool) -> None:
-        """Refuse a folder that a study must not be written to.
+        """Refuse a folder to which a study must not be written.
 
         Parameters
         ----------
         kind : str
             Of study; see `Layout`.
         choices : mapping
-            What all units of a study share; studies that differ in it do not mix.
+            Choices that all units of a study share; studies with different choices must not be mixed.
         overwrite, resume : bool
             What the user allows.
 
         Raises
         ------
         ValueError
-            If the folder holds something else than a study, a study and nobody said what to do with it, or
-            one of another kind or with other choices that was to be resumed.
+            If the folder contains anything but a study, or a study without `overwrite` or `resume`, or a
+            study to be resumed that is of another kind or has other choices.
         """
         if overwrite and resume:
-            raise ValueError("overwrite starts afresh and resume goes on: choose one")
+            raise ValueError("overwrite starts afresh and resume continues: choose one")
         if os.path.lexists(self.folder) and not self.folder.is_dir():
             raise ValueError(f"{self.folder} is not a folder: choose another one")
         for odd in self.odd_files():
@@ -241,8 +241,8 @@ class Results(InNotebooks):
         found = self.note
         if not resume:
             raise ValueError(
-                f"{self.folder} already holds a study: go on with --resume, start afresh with --overwrite, "
-                "or choose another folder with --output"
+                f"{self.folder} already holds a study: continue it with --resume, start afresh with "
+                "--overwrite, or choose another folder with --output"
             )
         for name, value in {"kind": kind, **choices}.items():
             if found.get(name, value) != value:
@@ -252,7 +252,7 @@ class Results(InNotebooks):
                 )
 
     def odd_files(self) -> list[str]:
-        """Return in words what stands where our files should be and cannot be ours, such as a pipe."""
+        """Return in words what is in place of our files but cannot be ours, such as a pipe."""
         own = ["study.json", "manifest.json", MADE_WITH, "units/lock"]
         tables = [path for ending in ("parquet", "csv.gz") for path in self.folder.glob(f"*.{ending}")]
         found = [*(self.folder / name for name in own), *tables]
@@ -267,7 +267,7 @@ class Results(InNotebooks):
         ]
 
     def _holds_something(self) -> bool:
-        """Whether the folder holds more than a study leaves that ended before it was noted."""
+        """Whether the folder contains more than what a study leaves if it ends before it was noted."""
         found = [path for path in self.folder.iterdir() if not path.name.startswith(".")]
         if found == [self.log.folder] and self.log.folder.is_dir():
             found = [path for path in self.log.folder.iterdir() if path.name != "lock"]
@@ -291,7 +291,7 @@ class Results(InNotebooks):
                 self._write_made_with(known)
             write_whole(self.folder / "study.json", json.dumps(content).encode())
         for name in ("manifest.json", *layout.files):
-            for part in self.folder.glob(f".{name}.*"):  # of a driver that was killed while it wrote
+            for part in self.folder.glob(f".{name}.*"):  # from a driver that was killed while writing
                 part.unlink()
 
     def _clear(self, layout: Layout) -> None:
@@ -305,7 +305,7 @@ class Results(InNotebooks):
 
     @property
     def codes(self) -> dict[Reach, str]:
-        """The code of each reach that the study was last begun with; none if an older version did it."""
+        """The code of each reach with which the study was last begun; none if it was an older version."""
         listed = self._read_json("study.json").get("codes")
         found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
         pairs = [(each.get("reach"), each.get("code")) for each in found]
@@ -336,7 +336,7 @@ class Results(InNotebooks):
         return {**found, **noted}
 
     def _read_json(self, name: str) -> dict[str, Any]:
-        """Return what a file holds, nothing if it is missing or damaged."""
+        """Return the content of a file, nothing if it is missing or damaged."""
         try:
             return read_object(self.folder / name)
         except (FileNotFoundError, DamagedError):
@@ -409,7 +409,7 @@ class Results(InNotebooks):
             self._set_aside(["report"])
 
     def _set_aside(self, names: Iterable[str]) -> None:
-        """Rename what is of an earlier state and has nothing in its place yet."""
+        """Rename files of an earlier state that have no replacement yet."""
         for name in names:
             old, aside = self.folder / name, self.folder / (EARLIER + name)
             if old.exists():
@@ -430,7 +430,7 @@ class Results(InNotebooks):
                 yield tables
 
     def checksums(self, layout: Layout) -> dict[str, str]:
-        """Return a checksum of each table that is there."""
+        """Return a checksum of each existing table."""
         found = {}
         for name in layout.files:
             if (self.folder / name).is_file():
@@ -453,10 +453,10 @@ class Results(InNotebooks):
 
 
 def stored_manifest(path: Path) -> dict[str, Any]:
-    """Return what a manifest says; raises DamagedError if it is not as it was written."""
+    """Return the content of a manifest; raises DamagedError if it has changed since it was written."""
     manifest = read_object(path)
     own = _checksum_of(manifest)
-    if manifest.get("checksum", own) != own:  # which those of older versions have not
+    if manifest.get("checksum", own) != own:  # manifests of older versions have none
         raise DamagedError(f"{path} is damaged: its checksum does not match")
     return manifest
 
@@ -483,7 +483,7 @@ def disk_full_in_words(folder: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         message = (
-            f"the disk of {folder} is full; what was finished is kept: make room, then go on with --resume"
+            f"the disk of {folder} is full; what was finished is kept: make room, then continue with --resume"
         )
         raise OSError(errno.ENOSPC, message) from error
 

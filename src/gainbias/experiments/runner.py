@@ -1,7 +1,7 @@
 """From planned units to a full log: only what is missing is computed, and every answer is kept at once.
 
 `complete` is the way in. `resume_notice` says before work begins what will be computed, and why. `execute`
-sends units through an engine: whoever finishes first is served first, and what is lost is done again.
+sends units through an engine: answers are stored as they arrive, and lost work is done again.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ STALLED_SECONDS = 15.0
 """After this time without a busy worker, work in flight is submitted again."""
 
 TICK_SECONDS = 0.5
-"""So often, at least, progress is shown while units are waited for."""
+"""Progress is shown at least this often while waiting for units."""
 
 FEW_WORKERS = 100
-"""With more, batches are longer in proportion: the scheduler of a cluster needs about 2 ms for each."""
+"""With more workers, batches are longer in proportion: the scheduler needs about 2 ms for each."""
 
 MOST_DEATHS = 3
 """A unit is given up when this many workers were killed while they computed it, all but the first alone."""
@@ -45,18 +45,18 @@ class Progress:
     Attributes
     ----------
     waiting : dict of str to Unit
-        What is not finished, in the order in which it is begun.
+        Units that are not finished, in the order in which they are begun.
     total, reused, failed, damaged : int
         Numbers of units: all; those that were stored before; those that failed in this process; those that
         were stored and found damaged.
     lane_steps : int
-        Steps of lanes that were made by this process.
+        Steps of lanes that this process has taken.
     foreseen, left : float
         Rough seconds of all units, and of those that are not finished.
     running : list of UnderWay
-        What is known to run.
+        What is known to be running.
     began : float
-        Clock when the first unit was.
+        Time at which the first unit was.
     """
 
     waiting: dict[str, Unit]
@@ -85,9 +85,9 @@ def complete(
 ) -> Progress:
     """Compute what is missing of the units; the log of the results must be open for writing.
 
-    Units that fail, or kill their workers, are recorded as failures and the others go on. They are tried
-    again when the study is resumed. Where something is stored, a notice says first what will be computed,
-    and why.
+    Units that fail, or kill their workers, are recorded as failures, and the others continue. They are
+    tried again when the study is resumed. If something is stored already, a notice first says what will be
+    computed, and why.
 
     Parameters
     ----------
@@ -98,14 +98,14 @@ def complete(
     engine : Engine
         Where units are computed.
     show : callable
-        Called with the progress before the first batch, after every one, and while they are waited for.
+        Called with the progress before the first batch, after every batch, and while waiting.
     changes : str
         How the description of the study differs from the stored one.
 
     Raises
     ------
     StoppedError
-        After the first Ctrl-C or SIGTERM, when what was in flight is kept. The second one raises
+        After the first Ctrl-C or SIGTERM, when work in progress has been kept. The second one raises
         KeyboardInterrupt.
     """
     stored, damaged = results.finished(units)
@@ -169,7 +169,7 @@ def patient_interrupt() -> Iterator[threading.Event]:
         stop.set()
         for each in before:
             signal.signal(each, signal.default_int_handler)
-        sys.stderr.write("finishing the units that run; Ctrl-C again stops now\n")
+        sys.stderr.write("finishing the running units; press Ctrl-C again to stop now\n")
 
     before = {each: signal.signal(each, first) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -180,7 +180,7 @@ def patient_interrupt() -> Iterator[threading.Event]:
 
 
 def show_labels(watch: Watch, progress: Progress, workers: int) -> None:
-    """Show the labels of the units that run: those that are known, else the first that wait."""
+    """Show the labels of the running units: those that are known, else the first ones waiting."""
     known = [one.label for one in progress.running]
     first = [unit.label for unit in islice(progress.waiting.values(), workers)]
     watch.show(
@@ -195,12 +195,12 @@ def refuse_failures(results: Results, units: Sequence[Unit]) -> None:
         first = failures[0]
         raise RuntimeError(
             f"{len(failures)} of {len(units)} units failed, the first {first['what']}: {first['error']}; the "
-            "others are kept: go on with --resume, and with fewer workers if memory is short"
+            "others are kept: continue with --resume, and with fewer workers if memory is short"
         )
 
 
 class Earlier(NamedTuple):
-    """A unit that is stored as other code computed it: its id then, and what has changed since."""
+    """A unit that is stored as computed by other code: its id then, and what has changed since."""
 
     unit: Unit
     id: str
@@ -208,7 +208,7 @@ class Earlier(NamedTuple):
 
 
 def earlier_units(units: Sequence[Unit], results: Results) -> list[Earlier]:
-    """Return what is stored of the units that other code computed, whether that of now is stored or not."""
+    """Return stored results of the units from other code, whether or not those of this code are stored."""
     records = results.log.records()
     if all(name.startswith((MACHINE, FAILURE)) for name in records):
         return []
@@ -228,13 +228,13 @@ def earlier_units(units: Sequence[Unit], results: Results) -> list[Earlier]:
 
 
 class OutdatedError(ValueError):
-    """Finished units were computed by other code, and nobody said that they may be computed again."""
+    """Finished units were computed by other code, and may not be computed again without permission."""
 
 
 def refuse_outdated(units: Sequence[Unit], results: Results, recompute: bool) -> None:
     """Raise OutdatedError if units are stored that other code computed, unless they may be computed again.
 
-    That was allowed before if the folder was begun with the code of now, and then interrupted.
+    That was already allowed if the folder was begun with the present code and then interrupted.
 
     Parameters
     ----------
@@ -260,13 +260,13 @@ def refuse_outdated(units: Sequence[Unit], results: Results, recompute: bool) ->
     raise OutdatedError(
         f"{len(found):,} of the {_count(len(units), 'unit')} in {results.folder} are finished and would be "
         f"computed again, because {_listed(reasons)}: allow it with --recompute "
-        "(recompute=True in Python), or go on with the sources and versions that they come from; nothing "
+        "(recompute=True in Python), or continue with the sources and versions that they come from; nothing "
         "was changed"
     )
 
 
 MOST_REASONS = 4
-"""The number of reasons, or of modules that have changed, that are named."""
+"""How many reasons, or changed modules, are named."""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -382,9 +382,9 @@ def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None 
     stop, active = stop or threading.Event(), time.monotonic()
     try:
         while flying or (queue and not stop.is_set()):
-            ahead = engine.ahead  # asked also when nothing waits: an engine without workers says so
+            ahead = engine.ahead  # also asked when nothing waits: an engine without workers then reports it
             while queue and not stop.is_set() and len(flying) < ahead:
-                batch, alone = queue.next(engine.workers)
+                batch, alone = queue.next(engine.workers, engine.together)
                 flying[engine.submit(batch, alone)] = batch
             if not flying:
                 stop.wait(TICK_SECONDS)
@@ -408,7 +408,7 @@ def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None 
 
 
 def _take_back(flying: dict[Future[Answers], list[Unit]], queue: _Queue) -> None:
-    """Queue again what is in flight and has no worker: Dask may lose work with a worker that is killed."""
+    """Queue work again that was sent but has no worker: Dask may lose work with a worker that is killed."""
     for future, batch in flying.items():
         future.cancel()
         queue.put_back(batch)
@@ -416,7 +416,7 @@ def _take_back(flying: dict[Future[Answers], list[Unit]], queue: _Queue) -> None
 
 
 class _Queue:
-    """Units that wait. Those that lost a worker go first, each alone, and no other unit waits for them."""
+    """Waiting units. Those that lost a worker go first, each alone, and no other unit waits for them."""
 
     def __init__(self, units: Sequence[Unit]) -> None:
         self._waiting, self._suspects = deque(units), deque[Unit]()
@@ -427,10 +427,12 @@ class _Queue:
     def __bool__(self) -> bool:
         return bool(self._waiting or self._suspects)
 
-    def next(self, workers: int) -> tuple[list[Unit], bool]:
-        """Return units to be sent, and whether it is one that has to be alone.
+    def next(self, workers: int, together: int = 1) -> tuple[list[Unit], bool]:
+        """Return units to send, and whether this is a unit that must be alone.
 
-        They are for about `BATCH_SECONDS`, more with many workers, less near the end so that all have some.
+        They take about `BATCH_SECONDS`, more with many workers, and less near the end so that all workers
+        have some;
+        or as many companions as are to go `together`.
         """
         if self._suspects:
             return [self._suspects.popleft()], True
@@ -439,18 +441,22 @@ class _Queue:
         room = min(seconds / max(slowness, 1e-3), self._left / (8 * workers))
         batch = [self._waiting.popleft()]
         seconds = batch[0].seconds
-        while self._waiting and seconds + self._waiting[0].seconds <= room:
+        while self._waiting and (
+            seconds + self._waiting[0].seconds <= room
+            if together == 1
+            else len(batch) < together and _are_companions(batch[0], self._waiting[0])
+        ):
             batch.append(self._waiting.popleft())
             seconds += batch[-1].seconds
         self._left -= seconds
         return batch, False
 
     def settle(self, batch: list[Unit], future: Future[Answers]) -> Answers:
-        """Return the answers of a batch, but of units that lost their worker and are to be tried again."""
+        """Return the answers of a batch, except for units that lost their worker and will be tried again."""
         try:
             answers, machine = future.result()
-        except _killed_worker():  # not by a unit, which cannot do it, but with its machine, and several times
-            words = "the workers that it was sent to were lost, each with its machine or its memory"
+        except _killed_worker():  # with its machine, several times; a unit cannot do that
+            words = "the workers that it was sent to were lost, with their machine or for lack of memory"
             answers, machine = [UnitAnswer(unit.id, None, words, was_lost=True) for unit in batch], ""
         self._learn(batch, answers)
         settled = [self._settled(unit, answer) for unit, answer in zip(batch, answers, strict=True)]
@@ -459,13 +465,13 @@ class _Queue:
     def put_back(self, batch: list[Unit]) -> None:
         """Put units back at the head of the queue."""
         if self._deaths[batch[0].id]:
-            self._suspects.extendleft(batch)  # which are sent alone
+            self._suspects.extendleft(batch)  # these are sent alone
             return
         self._waiting.extendleft(reversed(batch))
         self._left += sum(unit.seconds for unit in batch)
 
     def _learn(self, batch: list[Unit], answers: list[UnitAnswer]) -> None:
-        """Note how long units took beside what was foreseen; the last few batches count most."""
+        """Note how long units took compared with the forecast; the last few batches count most."""
         self._nominal = 0.7 * self._nominal + sum(unit.seconds for unit in batch)
         self._measured = 0.7 * self._measured + sum(answer.seconds for answer in answers)
 
@@ -480,7 +486,11 @@ class _Queue:
         return answer._replace(error=f"{answer.error} (for the third time, the last two alone)")
 
 
+def _are_companions(one: Any, other: Any) -> bool:
+    return bool(one.companions == other.companions)
+
+
 def _killed_worker() -> tuple[type[BaseException], ...]:
-    """Return what Dask raises for work that lost several workers; nothing if Dask is not in use."""
+    """Return the error of Dask for work that lost several workers; nothing if Dask is not in use."""
     distributed = sys.modules.get("distributed")
     return (distributed.KilledWorker,) if distributed else ()

@@ -1,4 +1,4 @@
-"""What few runs on several tasks can say: robust summaries with intervals.
+"""What a few runs on several tasks can tell: robust summaries with intervals.
 
 Scores are arrays of shape (runs, tasks), one for each algorithm, as rliable uses them; the definitions are
 those of its paper (Agarwal et al.: Deep Reinforcement Learning at the Edge of the Statistical Precipice,
@@ -21,7 +21,7 @@ Better = Literal["lower", "higher"]
 Rng = int | np.random.Generator | None
 
 BATCH_ENTRIES = 2**22
-"""Most entries of resampled arrays that are held at once."""
+"""Most entries of resampled arrays that are in memory at once."""
 
 
 class Interval(NamedTuple):
@@ -62,14 +62,14 @@ def interquartile_mean(scores: ArrayLike) -> Any:
 
 
 def probability_of_improvement(scores: ArrayLike, others: ArrayLike, better: Better = "lower") -> Any:
-    """Return how likely a run of one algorithm is better than a run of another, on a task drawn at random.
+    """Return the probability that a run of one algorithm is better than a run of another, on a random task.
 
-    All pairs of runs are compared; equal scores count one half; tasks weigh the same.
+    All pairs of runs are compared; equal scores count one half; tasks have equal weights.
 
     Parameters
     ----------
     scores : (..., runs, tasks) array
-        Of the algorithm that is to be better.
+        Of the algorithm that should be better.
     others : (..., other runs, tasks) array
         Of the other one, on the same tasks in the same order.
     better : {"lower", "higher"}
@@ -95,7 +95,7 @@ def probability_of_improvement(scores: ArrayLike, others: ArrayLike, better: Bet
 
 
 def performance_profile(scores: ArrayLike, thresholds: ArrayLike, better: Better = "lower") -> Floats:
-    """Return the share of runs that reach each threshold; tasks weigh the same.
+    """Return the share of runs that reach each threshold; tasks have equal weights.
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ def bootstrap_interval(
 ) -> Interval:
     """Return a statistic and its percentile interval under a bootstrap stratified by task.
 
-    In every sample, and in every task on its own, runs are drawn again with replacement. So the interval
-    speaks about other runs on the same tasks, not about other tasks. From few runs it is too short: with 3
-    normal runs on each of 15 tasks a 95 % interval of the interquartile mean covers the truth in 87 %.
+    In every sample, and separately in every task, runs are drawn again with replacement. So the interval
+    is about other runs on the same tasks, not about other tasks. With few runs it is too short: with 3
+    normal runs on each of 15 tasks a 95% interval of the interquartile mean covers the truth in 87%.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def bootstrap_interval(
     sizes = [min(batch, resamples - done) for done in range(0, resamples, batch)]
     drawn = [statistic(*(_resampled(array, size, rng) for array in arrays)) for size in sizes]
     ordered = np.sort(np.concatenate(drawn), axis=0)
-    # Quantiles without interpolation: between two infinite values there is nothing.
+    # Quantiles without interpolation, which two infinite values do not allow.
     left = int(np.floor((1 - confidence) / 2 * (resamples - 1)))
     return Interval(statistic(*arrays), _plain(ordered[left]), _plain(ordered[-1 - left]))
 
@@ -205,8 +205,9 @@ def scores_by_algorithm(table: Any, score: str = "error") -> dict[str, Floats]:
     Parameters
     ----------
     table : pandas.DataFrame
-        Columns ``algorithm``, ``task``, ``run`` and the score: one row for each. Runs must be independent: of
-        a sweep with several paths on an instance, take the mean over the paths and let a run be an instance.
+        Columns ``algorithm``, ``task``, ``run`` and the score: one row for each. Runs must be independent:
+        for a sweep with several paths on an instance, take the mean over the paths, so that each instance is
+        one run.
     score : str
         Name of the column. rliable prefers high scores: give it errors with the sign changed.
 
@@ -238,7 +239,7 @@ def scores_by_algorithm(table: Any, score: str = "error") -> dict[str, Floats]:
 
 
 def _resampled(scores: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Draw runs with replacement, for each task on its own: (count, runs, tasks)."""
+    """Draw runs with replacement, separately for each task: (count, runs, tasks)."""
     runs, tasks = scores.shape
     return np.asarray(scores[rng.integers(runs, size=(count, runs, tasks)), np.arange(tasks)])
 
@@ -264,7 +265,7 @@ def _plain(numbers: Any) -> Any:
 
 
 def tail_of(runs: int) -> int:
-    """Return how many runs on either side are not among the middle 80 %.
+    """Return how many runs on either side lie outside the middle 80%.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The description of a sweep: tasks, algorithms and their grids, once, as a record or as a TOML file.
+"""The description of a sweep: tasks, algorithms and their grids, as a record or as a TOML file.
 
-`as_study` and `read_study` are the ways in, `Study` is the record. The functions below it read the values of
-a description; every message names the key, what it must be and what was found.
+`as_study` and `read_study` are the entry points, `Study` is the record. The functions below it read the
+values of a description; every message names the key, what it must be and what was found.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ MOST_UNITS = 100_000
 """A study with more units is refused unless `max_units` allows it: it is probably a mistake."""
 
 MOST_POINTS = 100_000
-"""Most points of a grid, each of which is a lane: more are a mistake."""
+"""Most points of a grid, each of which is a lane: more would be a mistake."""
 
 LONGEST_NAME = 200
-"""Bytes of the name of a study; file systems have room for 255, and temporary names are longer."""
+"""Bytes of the name of a study; file systems allow 255, and temporary names are longer."""
 
 AS_IN_PAPER = "paper"
-"""Instead of a number: what the paper has for the task."""
+"""Instead of a number: the paper's value for the task."""
 
 NO_STEPS = "none"
-"""Instead of step sizes: an algorithm of the user has none."""
+"""Instead of step sizes: a user's algorithm has none."""
 
 GRID_KINDS: dict[str, Any] = {"log": np.geomspace, "linear": np.linspace}
 INFINITE = {"inf": math.inf, "-inf": -math.inf}
-"""Words for numbers that JSON cannot hold."""
+"""Words for numbers that JSON cannot represent."""
 
 
 def as_study(study: Study | Mapping[str, Any] | str | Path, max_units: int = MOST_UNITS) -> Study:
@@ -89,13 +89,13 @@ def read_study(path: str | Path) -> Study:
     try:
         description = tomllib.loads(path.read_text(encoding="utf-8"))
         return Study.from_dict({"name": path.stem, **_found_beside(path.parent, description)})
-    except ValueError as error:  # of which syntax errors are
+    except ValueError as error:  # syntax errors are among these
         raise ValueError(f"{path}: {error}") from error
 
 
 @contextmanager
 def as_stored_in(path: Path) -> Iterator[None]:
-    """Name the file if a description that is stored there is none, in a ``with`` block."""
+    """Name the file, in a ``with`` block, if a description stored there is not valid."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -139,15 +139,15 @@ class Study(InNotebooks):
     Parameters
     ----------
     tasks : list of str, dict, MarkovRewardProcess or Problem
-        Ids of tasks; or tables with ``id`` and settings, where a list stands for several tasks. One's own:
-        a reference such as ``"my_module:make_task"`` to a function of a seed and settings, a process or a
-        problem, or a table with ``npz``, the path of a file with arrays, and perhaps a name as ``id``.
+        Ids of tasks; or tables with ``id`` and settings, where a list stands for several tasks. For your
+        own: a reference such as ``"my_module:make_task"`` to a function of a seed and settings, a process or
+        a problem, or a table with ``npz``, the path of a file with arrays, and perhaps a name as ``id``.
     algorithms : list of str or dict
         Ids, or references to records; or tables with ``id``, ``step_size`` and ``params``, a table of grids.
     num_steps : int or "paper"
-        Steps of each lane; "paper" is what the paper has for the task.
+        Steps of each lane; "paper" takes the paper's number for the task.
     step_size : grid, dict, list of them, or "paper"
-        For algorithms that have none of their own. A grid has constant step sizes; a table has ``kind``
+        For algorithms that state none themselves. A grid has constant step sizes; a table has ``kind``
         ("constant", "harmonic", "polynomial") and grids ``a``, ``c0``, ``xi``.
     sampling : {"markov", "iid"}
     instances : int or list of int
@@ -158,15 +158,15 @@ class Study(InNotebooks):
         How many, on a logarithmic scale, or the numbers of steps.
     metrics : list of str
         Words for kind ("quotient", "centred", "full"), target ("bias", "paper", "own") and norm
-        ("euclidean", "stationary") of errors, as in "centred stationary". Rows are left out where an
+        ("euclidean", "stationary") of errors, as in "centred stationary". Rows are left out if an
         algorithm has no such error.
     protocol : {"literal", "inferred", "fair"}
         Which features; see `task`.
     exact : bool
-        Whether to compute errors in the mean over all sample paths, too, for algorithms that are affine in
-        their weights; only with independent samples, because along a chain it would take minutes for each.
+        Whether to compute mean errors over all sample paths, too, for algorithms that are affine in their
+        weights; only with independent samples, because along a chain it would take minutes for each.
     name : str
-        Of the study; its results folder is named after it.
+        Name of the study; its results folder is named after it.
 
     Examples
     --------
@@ -218,11 +218,11 @@ class Study(InNotebooks):
             if not seen.isdisjoint(_lanes(method)):
                 raise ValueError(f"algorithms[{place}]: repeats lanes of {method.algorithm}: name them once")
             seen.update(_lanes(method))
-        next(self.cells("", first_only=True))  # reads all that is left
+        next(self.cells("", first_only=True))  # this reads everything else
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> Study:
-        """Return the study that a description means; `to_dict` gives it back."""
+        """Return the study for a description; `to_dict` returns the description."""
         names = [entry.name for entry in fields(Study)]
         known_keys(description, names, "")
         for name in ("tasks", "algorithms", "num_steps"):
@@ -231,23 +231,23 @@ class Study(InNotebooks):
         return Study(**description)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description, which JSON and TOML can hold; one's own problems by their digests."""
+        """Return the description, in types of JSON and TOML, with the user's own problems as digests."""
         return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
 
     @property
     def problems(self) -> dict[str, OwnProblem]:
-        """The processes and problems of one's own, by their digests."""
+        """The user's own processes and problems, by their digests."""
         held = [entry for entry in self.tasks if isinstance(entry, ProblemEntry)]
         return {entry.problem.digest: entry.problem for entry in held}
 
     @property
     def references(self) -> set[str]:
-        """The functions and records of one's own that running the study imports."""
+        """The user's own functions and records that are imported when the study runs."""
         names = {task for task, _ in self._tasks} | {method.algorithm for method in self._methods}
         return {name for name in names if is_reference(name)}
 
     def check_own(self) -> None:
-        """Import the algorithms of one's own, and check what is asked of them."""
+        """Import the user's own algorithms, and check the settings for them."""
         for place, method in enumerate(self._methods):
             if is_reference(method.algorithm):
                 _check_own_method(method, f"algorithms[{place}]")
@@ -334,7 +334,7 @@ class Study(InNotebooks):
             raise ValueError(f"{where}: must be the id of an algorithm, or a table with id, found {entry!r}")
         known_keys(table, ("id", "step_size", "params"), where)
         name, given = table["id"], table.get("params", {})
-        if is_reference(name):  # which is imported when it is run
+        if is_reference(name):  # this is imported when the study runs
             params = tuple(_grids(given, f"{where}.params").items())
             steps = table.get("step_size", self.step_size)
             is_step_free = steps is None or (isinstance(steps, str) and steps == NO_STEPS)
@@ -422,7 +422,7 @@ def tasks(value: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
 
 
 def _choices(value: Any, default: Any, where: str) -> list[Any]:
-    """Return the values of a setting; for one that is a list itself, a list of lists has several."""
+    """Return the values of a setting; if the setting itself is a list, a list of lists has several values."""
     value = plain(value)
     is_grid = isinstance(value, list)
     if isinstance(default, tuple) and is_grid:
@@ -444,7 +444,7 @@ def parameters(algorithm: str, value: Any, where: str) -> tuple[tuple[str, tuple
 
 
 def check_parameters(record: Algorithm, value: Any, where: str) -> dict[str, tuple[float, ...]]:
-    """Return the values that are given, which the algorithm must take."""
+    """Return the given values, which the algorithm must accept."""
     given = _grids(value, where)
     for name, grid in given.items():
         known(name, record.params._fields, f"{where}.{name}", f"parameter of {record.name}")
@@ -460,7 +460,7 @@ def _grids(value: Any, where: str) -> dict[str, tuple[float, ...]]:
 
 
 def _check_own_method(method: StudyMethod, where: str) -> None:
-    """Import an algorithm of the user, and check what is asked of it."""
+    """Import a user's algorithm, and check the settings for it."""
     record = own_algorithm(method.algorithm)
     check_parameters(record, dict(method.params), f"{where}.params")
     if record.declared.step_free and method.step_sizes:
@@ -575,7 +575,7 @@ def integers(value: Any, where: str) -> Sequence[int]:
                 {as_integer(as_seed(entry, "each entry"), "each entry", least=0) for entry in entries}
             )
     with _at(where):
-        return range(as_integer(value, "the number", least=1))  # not all of them: it may be refused
+        return range(as_integer(value, "the number", least=1))  # not all of them: the list may be refused
 
 
 def metrics(value: Any) -> tuple[tuple[str, str, str], ...]:
@@ -634,7 +634,7 @@ def a_list(value: Any, where: str) -> list[Any]:
 
 
 def folder_name(value: Any, where: str) -> None:
-    """Refuse a value that is no good name of a folder, for a file system or in a terminal."""
+    """Refuse a value that is not a good folder name, for a file system or in a terminal."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable() or set(value) & set("/\\"):
         words = "must be the name of a folder, printable and without / or \\"
         raise ValueError(f"{where}: {words}, found {value!r:.100}")
@@ -653,7 +653,7 @@ def flag(value: Any, where: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON and TOML can hold it: arrays and other sequences as lists, infinity as a word.
+    """Return a value in types of JSON and TOML: arrays and other sequences as lists, infinity as a word.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from gainbias.extras import require
 from gainbias.progress import Watch
 
 LONG_SECONDS = 10.0
-"""What has run for longer is named beside the bar."""
+"""Units that have run for longer are named beside the bar."""
 
 
 def sweep(
@@ -58,13 +58,13 @@ def sweep(
     address : str, optional
         Of the cluster's scheduler.
     wait : float or str, optional
-        How long a cluster may have no workers, at the start or when all are lost, or no scheduler after it
-        was there: seconds, or a time such as "90s", "30min" or "2h". By default 30 seconds.
+        How long a cluster may have no workers, at the start or when all are lost, or no scheduler once it
+        was reached: seconds, or a time such as "90s", "30min" or "2h". By default 30 seconds.
     overwrite, resume : bool
         What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
-        with more or fewer tasks, instances, seeds and algorithms: only what is new is computed. One that
-        shares no unit with what is stored is another study, and refused. A notice on standard error says
-        first what will be computed, and why. Until new tables are there, those from before stay, and
+        with more or fewer tasks, instances, seeds and algorithms: only new units are computed. A study
+        without a stored unit in common is another study, and refused. A notice on standard error first
+        says what will be computed, and why. Until new tables are there, those from before stay, and
         `Results.outdated` says so.
     recompute : bool
         Whether finished units may be computed again if the code that they can reach, or a version that
@@ -72,11 +72,11 @@ def sweep(
     max_units : int
         A study with more units is refused.
     unit_seconds, unit_memory : float, optional
-        Seconds and bytes that a unit may take, compilation included; one that takes more is ended, and
+        Seconds and bytes that a unit may take, including compilation; one that takes more is ended, and
         recorded as failed.
     device : {"cpu", "gpu"}
         Where lanes run. A GPU gets the lanes of all sample paths of a problem at once, from this process; it
-        pays where there are many paths and step sizes. The tables are the same.
+        pays off with many paths and step sizes. The tables are the same.
     command : str
         What is recorded as the command that was typed.
 
@@ -132,7 +132,7 @@ def sweep(
 
 
 def _show(watch: Watch, progress: Progress) -> None:
-    """Say how much is done, how fast, and what went wrong; the bar counts foreseen seconds."""
+    """Show how much is done, how fast, and what went wrong; the bar is in predicted seconds."""
     words = [f"{progress.total - len(progress.waiting):,} of {progress.total:,} units"]
     if progress.lane_steps:
         words.append(f"{progress.lane_steps / progress.seconds / 1e6:.3g} M lane-steps/s")
@@ -146,7 +146,7 @@ def _show(watch: Watch, progress: Progress) -> None:
 
 
 def _refuse_another_study(results: Results, units: Sequence[Cell]) -> None:
-    """Refuse a folder whose units, whichever sources made them, have nothing in common with the study."""
+    """Refuse a folder whose units, whichever sources made them, have none in common with the study."""
     if not (results.folder / "study.json").exists() or not results.made_with():
         return
     stored = results.log.records()
@@ -161,7 +161,7 @@ def _refuse_another_study(results: Results, units: Sequence[Cell]) -> None:
 
 
 def _changes(results: Results, study: Study) -> str:
-    """Say which keys of the description are not as they were stored."""
+    """Say which keys of the description differ from the stored ones."""
     if not (results.folder / "study.json").exists():
         return ""
     before, now = results.note.get("study"), study.to_dict()
@@ -172,7 +172,7 @@ def _changes(results: Results, study: Study) -> str:
 
 
 def _try_settings(study: Study, watch: Watch) -> None:
-    """Make an instance of each task that is not as the package has it: what is refused, is so before work."""
+    """Make an instance of each task with changed settings, so that it is refused before work begins."""
     cells = {(cell.task, cell.settings): cell for cell in study.cells("", first_only=True)}
     for cell in cells.values():
         if not (cell.settings or is_reference(cell.task)):
@@ -180,7 +180,7 @@ def _try_settings(study: Study, watch: Watch) -> None:
         watch.show(f"trying the settings on {cell.task}")
         try:
             cell.made()
-        except ImportError:  # of a package: its message says how to install it
+        except ImportError:  # a missing package: the message says how to install it
             raise
         except Exception as error:  # a function of the user may raise anything
             words = f"refuses the settings {dict(cell.settings)}" if cell.settings else "cannot be made"
@@ -232,7 +232,7 @@ class _Divergence:
 
 
 def _facts(study: Study, units: Sequence[Cell], results: Results, progress: Progress) -> dict[str, Any]:
-    """Return what a manifest says beside its circumstances."""
+    """Return the content of a manifest besides its circumstances."""
     records = results.log.records()
     return {
         "kind": "sweep",

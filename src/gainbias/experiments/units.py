@@ -1,17 +1,18 @@
-"""What a unit of work is, how it is computed, and how its tables travel back.
+"""What a unit of work is, how it is computed, and how its tables are sent back.
 
-`answer_of` computes a `Unit`, packs its tables into bytes (`packed`), and answers with them. What it may not
-do is compute with other sources, other versions or more threads than planned.
+`answer_of` computes a `Unit`, packs its tables into bytes (`packed`), and answers with them. It must not
+compute with other sources, other versions or more threads than planned.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -35,7 +36,7 @@ Columns = dict[str, Any]
 """Columns of a table by name, as a unit computes them."""
 
 Tables = dict[str, "pyarrow.Table"]
-"""The tables of a unit by name, as they are read again."""
+"""The tables of a unit by name, as they are read."""
 
 BATCH_SECONDS = 2.0
 """Units are sent in batches that take about this long: what is lost when a worker is killed."""
@@ -73,23 +74,27 @@ class Unit(Protocol):
 
 
 class UnitAnswer(NamedTuple):
-    """What became of a unit: the packed tables, or why there are none; `was_lost` with its worker."""
+    """The result of a unit: the packed tables, or why there are none; `was_lost`: lost with its worker.
+
+    Of one that `is_begun` the payload is what it begins with.
+    """
 
     id: str
-    payload: bytes | None
+    payload: Any
     error: str = ""
     seconds: float = 0.0
     was_lost: bool = False
+    is_begun: bool = False
 
 
 class UnitLimits(NamedTuple):
-    """What a unit may take: seconds, and bytes of memory of the process that computes it."""
+    """The limits of a unit: seconds, and bytes of memory of the process that computes it."""
 
     seconds: float | None = None
     memory: float | None = None
 
     def check(self) -> None:
-        """Refuse limits that are none, and one that cannot be watched on this system."""
+        """Refuse invalid limits, and one that cannot be watched on this system."""
         for name, value in (("unit_seconds", self.seconds), ("unit_memory", self.memory)):
             if value is not None and not (isinstance(value, Real) and value > 0.0):
                 raise ValueError(f"{name} must be a positive number, found {value!r}")
@@ -102,24 +107,65 @@ class WrongEnvironmentError(RuntimeError):
 
 
 class StoppedError(KeyboardInterrupt):
-    """Ctrl-C was pressed once: what ran is finished and kept, the rest was not begun."""
+    """Ctrl-C was pressed once: running units are finished and kept, the rest was not begun."""
 
 
 def answer_of(unit: Unit) -> UnitAnswer:
     """Compute a unit, and return its tables; an error that it raises is an answer, too."""
+    return _answer(unit, lambda: packed(unit.compute()))
+
+
+def _answer(unit: Unit, compute: Callable[[], Any]) -> UnitAnswer:
     if fault := unit_fault(unit):
         raise WrongEnvironmentError(f"a worker {fault}")
     started = time.perf_counter()
     with Watch.silence():
         try:
-            payload = packed(unit.compute())
+            payload = compute()
         except (Exception, SystemExit) as error:
-            return UnitAnswer(unit.id, None, _in_words(error), time.perf_counter() - started)
+            return UnitAnswer(unit.id, None, in_words(error), time.perf_counter() - started)
     return UnitAnswer(unit.id, payload, seconds=time.perf_counter() - started)
 
 
+class StackedUnit(Unit, Protocol):
+    """A unit of which the processor does the first and the last part, and a GPU what is between them."""
+
+    @property
+    def companions(self) -> Any:
+        """What is equal for units that the GPU may take together."""
+
+    def begin(self) -> Any:
+        """Do the first part, and return what the others need."""
+
+    def run_stacked(self, begun: Sequence[Any]) -> list[Mapping[str, Any]]:
+        """Return what the GPU finds for each of some companions of this unit, given what they began with."""
+
+    def finish(self, begun: Any, found: Mapping[str, Any]) -> dict[str, Columns]:
+        """Return columns of tables; what the GPU has not found is computed."""
+
+
+MOST_CARRIED = 4 * 2**20
+"""Bytes of what a unit begins with that are carried to the process that has the GPU, and back, at most. To
+carry more takes that one process longer than the steps take sixteen cores: docs/gpu.md has the figures."""
+
+
+def first_part(unit: StackedUnit) -> UnitAnswer:
+    """Begin a unit, for `last_part` to finish it, or compute all of one that is too large to be carried."""
+    begun = _answer(unit, unit.begin)
+    if begun.payload is None:
+        return begun
+    if len(pickle.dumps(begun.payload, pickle.HIGHEST_PROTOCOL)) > MOST_CARRIED:
+        return last_part(unit, begun.payload, {})
+    return begun._replace(is_begun=True)
+
+
+def last_part(unit: StackedUnit, begun: Any, found: Mapping[str, Any]) -> UnitAnswer:
+    """Finish a unit, and return its tables."""
+    return _answer(unit, lambda: packed(unit.finish(begun, found)))
+
+
 class LanesUnit(Unit, Protocol):
-    """A unit whose lanes may run beside those of others, in one run."""
+    """A unit whose lanes may run together with those of others, in one run."""
 
     @property
     def companions(self) -> Any:
@@ -132,7 +178,7 @@ class LanesUnit(Unit, Protocol):
 def answers_together(units: Sequence[LanesUnit], device: str) -> list[UnitAnswer]:
     """Compute units with as few runs as possible, and return their tables, in their order.
 
-    Where units fail together, each is computed once more alone, so that a bad one costs no other.
+    If units fail together, each is computed again alone, so that a bad one costs no other.
     """
     if faults := [fault for unit in units if (fault := unit_fault(unit))]:
         raise WrongEnvironmentError(f"this process {faults[0]}")
@@ -151,12 +197,13 @@ def answers_together(units: Sequence[LanesUnit], device: str) -> list[UnitAnswer
                     answers = [answer for unit in group for answer in answers_together([unit], device)]
                 else:
                     took = time.perf_counter() - started
-                    answers = [UnitAnswer(group[0].id, None, _in_words(error), took)]
+                    answers = [UnitAnswer(group[0].id, None, in_words(error), took)]
         found |= {answer.id: answer for answer in answers}
     return [found[unit.id] for unit in units]
 
 
-def _in_words(error: BaseException) -> str:
+def in_words(error: BaseException) -> str:
+    """Return an error with the place where it was raised."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({os.path.basename(last.filename)}, line {last.lineno})"
 
@@ -194,7 +241,7 @@ def _column(values: Any) -> pyarrow.Array:
 
 
 def unpacked(payload: bytes) -> Tables:
-    """Return the tables that `packed` made bytes of."""
+    """Return the tables from the bytes that `packed` made."""
     import pyarrow
 
     head, _, body = payload.partition(b"\n")
@@ -208,7 +255,7 @@ def unpacked(payload: bytes) -> Tables:
 def unit_fault(unit: Unit) -> str:
     """Return what is wrong with computing a unit in this process, in words; empty if nothing is.
 
-    That is other sources or versions, or more threads, than was planned.
+    Wrong are other sources or versions, or more threads, than planned.
     """
     try:
         own = code_of(unit.reach)
@@ -240,7 +287,7 @@ def code_fault(codes: set[str]) -> str:
 
 
 def refuse_interrupted(trace: Trace) -> None:
-    """Raise KeyboardInterrupt if a run was interrupted: half a result is none."""
+    """Raise KeyboardInterrupt if a run was interrupted: half a result is useless."""
     if any(outcome.status == "interrupted" for outcome in trace.outcomes):
         raise KeyboardInterrupt
 

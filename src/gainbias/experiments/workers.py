@@ -1,9 +1,9 @@
 """Processes that compute for this one: each is watched from outside, so it is known what ended one.
 
-A `Crew` has as many processes as it is asked for work at a time. Each computes one unit at a time: if it is
-killed, that unit was with it and no other. In its place a new one is started at once: for the units that were
-to follow, or for the one that is to be tried again in a process that has done nothing before. The same
-processes serve on this machine and inside the workers of a cluster, which no unit can take with it.
+A `Crew` has as many processes as it gets work at a time. Each computes one unit at a time: if it is killed,
+it was computing that unit and no other. A new one is started at once in its place: for the units that follow,
+or for the one that must be tried again in a process that has done nothing before. The same processes are
+used on this machine and inside the workers of a cluster, which no unit can end.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.units import Unit, UnitAnswer, UnitLimits, answer_of
 
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.5
-"""After this time a process at work is looked at, for its memory and its limits, and then so often."""
+"""Interval at which a working process is checked for its memory and its limits."""
 
 IDLE_SECONDS = 60.0
-"""A process that has had nothing to do for this time ends."""
+"""A process that has been idle for this time ends."""
 
 MOST_STARTS = 3
 """At most this many processes in a row may end before they have begun to work."""
 
 PROGRAM = "import sys; sys.path[:] = {}; from gainbias.experiments.workers import serve; serve({})"
-"""What a process runs: unlike with multiprocessing, the main module of the user has no part in it."""
+"""What a process runs: unlike with multiprocessing, the user's main module is not involved."""
 
 BEGUN, RETURNED, RAISED = "begun", "returned", "raised"
-"""What a process says: that all is there for the work, and what became of it."""
+"""Messages of a process: that everything is ready for the work, and its result."""
 
 NO_LIMITS = UnitLimits()
 
 
 class WorkerLostError(RuntimeError):
-    """A process ended during work: `again` says whether the same work may have more luck in a new one."""
+    """A process ended during work: `again` says whether the same work may succeed in a new one."""
 
     def __init__(self, words: str, again: bool) -> None:
         super().__init__(words)
@@ -58,7 +58,7 @@ class Crew:
     Attributes
     ----------
     doing : dict of Worker to (str, float)
-        What runs, by label, and since when, by the monotonic clock.
+        What is running, by label, and since when, by the monotonic clock.
     """
 
     def __init__(self) -> None:
@@ -66,8 +66,15 @@ class Crew:
         self._idle, self._all = list[Worker](), set[Worker]()
         self._lock, self._closed = threading.Lock(), False
 
-    def answer(self, unit: Unit, limits: UnitLimits, alone: bool) -> UnitAnswer:
-        """Compute a unit; that its worker was killed is an answer, too.
+    def answer(
+        self,
+        unit: Unit,
+        limits: UnitLimits,
+        alone: bool,
+        part: Callable[..., UnitAnswer] = answer_of,
+        given: Sequence[Any] = (),
+    ) -> UnitAnswer:
+        """Compute a unit; if its worker was killed, that is an answer, too.
 
         Parameters
         ----------
@@ -75,11 +82,13 @@ class Crew:
         limits : UnitLimits
             What it may take.
         alone : bool
-            Whether it has a process that has computed nothing before.
+            Whether it needs a process that has computed nothing before.
+        part : callable
+            What of it is computed: all, or a part that takes the unit and what is `given`.
         """
         began = time.monotonic()
         try:
-            found: UnitAnswer = self.call(answer_of, unit, label=unit.label, limits=limits, alone=alone)
+            found: UnitAnswer = self.call(part, unit, *given, label=unit.label, limits=limits, alone=alone)
         except WorkerLostError as lost:
             return UnitAnswer(unit.id, None, f"its worker {lost}", time.monotonic() - began, lost.again)
         return found
@@ -119,7 +128,7 @@ class Crew:
         raise RuntimeError(f"no worker process can be started on this machine: the last one {words}")
 
     def _taken(self, new: bool) -> Worker:
-        """Return an idle process, if it may one that has worked before, or a new one if none fits."""
+        """Return an idle process, perhaps one that has worked before, or a new one if none fits."""
         with self._lock:
             if self._closed:
                 raise CancelledError
@@ -151,14 +160,14 @@ class Crew:
         ended.end()
 
     def kill(self) -> None:
-        """End all processes at once; work that is lost with them is cancelled."""
+        """End all processes at once; their work is cancelled."""
         with self._lock:
             self._closed = True
             for process in self._all:
                 process.kill()
 
     def end(self) -> None:
-        """End all processes; none may be at work."""
+        """End all processes; none may be working."""
         self.kill()
         while self._all:
             self._all.pop().end()
@@ -178,13 +187,13 @@ class Worker:
                 env={**os.environ, **one},
                 pass_fds=[there.fileno()],
                 stdin=subprocess.DEVNULL,
-                stdout=2,  # what a unit prints is no answer of ours
+                stdout=2,  # output printed by a unit is not an answer
                 process_group=0,  # Ctrl-C is for this process to handle
             )
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is alive and has nothing to say."""
+        """Whether it is alive and has sent nothing."""
         return self._process.poll() is None and not self._pipe.poll()
 
     def greet(self) -> None:
@@ -206,7 +215,7 @@ class Worker:
         except OSError:
             raise WorkerLostError(self._how_it_ended(), again=True) from None
         what, result = self._received(NO_LIMITS)
-        if what == BEGUN:  # all is loaded there, which is not the fault of the work
+        if what == BEGUN:  # everything is loaded there, so the work is not to blame
             what, result = self._received(limits)
         self.is_new = False
         if what == RAISED:
@@ -225,7 +234,7 @@ class Worker:
             raise WorkerLostError(self._how_it_ended(), again=True) from None
 
     def _check(self, limits: UnitLimits, seconds: float) -> None:
-        """Kill the process if its work takes more than it may."""
+        """Kill the process if its work exceeds its limits."""
         if limits.seconds is not None and seconds > limits.seconds:
             self.end()
             raise WorkerLostError(
@@ -246,18 +255,18 @@ class Worker:
         return f"was killed by {name}{perhaps}{held}"
 
     def kill(self) -> None:
-        """Kill it; who waits for it is told."""
+        """Kill it; whoever waits for it is notified."""
         self._process.kill()
 
     def end(self) -> None:
-        """Kill it, and leave nothing of it."""
+        """Kill it, and clean up after it."""
         self.kill()
         self._process.wait()
         self._pipe.close()
 
 
 def resident_bytes(process: int) -> int:
-    """Return the memory that a process holds; 0 if that is not known, as on other systems than Linux.
+    """Return the memory that a process holds; 0 if unknown, as on systems other than Linux.
 
     Examples
     --------
@@ -270,10 +279,10 @@ def resident_bytes(process: int) -> int:
 
 
 def serve(handle: int) -> None:
-    """Call what is asked for through a pipe; the process ends when whoever asks has ended."""
+    """Call functions on request through a pipe; the process ends when the other end has ended."""
     pipe, asked = Connection(handle), queue.SimpleQueue[bytes]()
     for stopped in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stopped, signal.SIG_IGN)  # those who ask decide what is finished
+        signal.signal(stopped, signal.SIG_IGN)  # the other end decides what is finished
 
     def listen() -> None:
         with contextlib.suppress(EOFError, OSError):
@@ -284,7 +293,7 @@ def serve(handle: int) -> None:
     def tell(message: Any) -> None:
         try:
             pipe.send(message)
-        except OSError:  # whoever asked was killed, and nobody reads a traceback
+        except OSError:  # the other end was killed, and nobody reads a traceback
             os._exit(1)
 
     threading.Thread(target=listen, daemon=True).start()

@@ -1,9 +1,9 @@
-"""How states are seen: feature matrices, one row per state.
+"""How states are described: feature matrices, one row per state.
 
-Start reading in `matrix`, which checks a matrix and freezes it; the names below are what other rooms import
-from this one for that. `maps` makes rows out of observations (tile coding, Fourier basis and others), for the
-public names of the package. `rows` and `vectors` are for kernels: what a step of an algorithm does with the
-row of a state, and with whole weight vectors.
+Start reading in `matrix`, which checks a matrix and freezes it; other rooms import the names below for
+that. `maps` turns observations into rows (tile coding, Fourier basis and others), for the public names of the
+package. `rows` and `vectors` are for kernels: operations of a step with the row of a state, and with whole
+weight vectors.
 """
 
 from gainbias.features.matrix import FeatureLike, Features, Tabular, as_features, normalise_features

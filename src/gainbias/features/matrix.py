@@ -1,8 +1,8 @@
 """Feature matrices: dense, sparse, or one feature per state.
 
-Row ``s`` of a feature matrix is what a method sees of state ``s``. `as_features` checks a matrix and returns
-it as read-only `Features`; the functions at the end say what is refused. Nothing is rescaled unasked: the
-largest row norm is reported, and `normalise_features` is a step that the caller takes by name.
+Row ``s`` of a feature matrix describes state ``s`` to a method. `as_features` checks a matrix and returns
+it as read-only `Features`; the functions at the end say what is refused. Nothing is rescaled
+automatically: the largest row norm is reported, and the caller may call `normalise_features`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def as_features(features: FeatureLike, num_states: int | None = None) -> Feature
     features : (n, d) array_like, scipy.sparse array, Tabular or Features
         Real and finite. Numbers of any real type are taken as float64.
     num_states : int, optional
-        The number of states; needed for `Tabular`, which has no height of its own.
+        The number of states; needed for `Tabular`, which does not have one.
 
     Returns
     -------
@@ -224,8 +224,8 @@ def column_lengths(features: Features) -> Floats:
 def aligned_zeros(count: int) -> Floats:
     """Return zeros, (count,), from the start of a cache line.
 
-    NumPy places an array at any 16 bytes, by chance. In the middle of a vector register's width, LSTD with
-    100 dense features took a fifth longer.
+    NumPy aligns arrays only to 16 bytes. If an array started in the middle of a vector register's width,
+    LSTD with 100 dense features took a fifth longer.
 
     Examples
     --------

@@ -7,8 +7,8 @@ ascending order, lane by lane, so that a lane's bits do not depend on the other 
 
 `rows_of` turns checked features into one of three records, and each operation below has one implementation
 per record: `values` reads two states, `add_row` and `add_rows` change weights, `squared_length` measures a
-row. `places_of` and `entry_at` list the entries of sparse and tabular rows one by one, so that a loop over
-them serves both.
+row. `places_of` and `entry_at` list the entries of sparse and tabular rows one by one, so that one loop
+works for both.
 
 For dense rows the eight lanes are written out, one variable each. Their sums then stay in vector registers,
 where a loop over lanes loads and stores them for every feature. Nanoseconds per step and lane of `values` and
@@ -34,7 +34,7 @@ from gainbias.kernels import ByType
 from gainbias.types import Floats
 
 LANES = 8
-"""Number of lanes that go together: two vectors of four, which keeps both arithmetic units of a core busy."""
+"""Number of lanes that run together: two vectors of four, which keep both arithmetic units of a core busy."""
 
 
 class DenseRows(NamedTuple):

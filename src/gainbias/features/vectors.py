@@ -1,4 +1,4 @@
-"""Whole vectors and matrices inside kernels: what steps do besides reading and adding single rows.
+"""Whole vectors and matrices inside kernels: operations of steps other than reading and adding single rows.
 
 The first functions take vectors of all lanes, (d, lanes), as `rows` does. Those from `dot` on are for
 algorithms that run a single lane: their weights have shape (d,), and some have a d x d matrix too.

@@ -5,12 +5,20 @@ with scalar loops so that its Python form (`kernel.py_func`) runs unchanged and 
 is the only one that imports numba.
 
 Start reading in `compile`; `cache` decides when compiled code is kept and used again; `threads` lets kernels
-work side by side; `numba_internals` holds the few parts that depend on the internals of numba. Other rooms
+work side by side; `numba_internals` has the few parts that depend on numba's internals. Other rooms
 import the names below.
 """
 
 from gainbias.kernels.cache import cache_folder
-from gainbias.kernels.compile import ByType, bare_kernel, inlined, kernel, light_work, plain_form
+from gainbias.kernels.compile import (
+    ByType,
+    bare_kernel,
+    high_product,
+    inlined,
+    kernel,
+    light_work,
+    plain_form,
+)
 from gainbias.kernels.threads import (
     by_blocks,
     constant,
@@ -36,6 +44,7 @@ __all__ = [
     "constant_like",
     "count_threads",
     "empty_vector",
+    "high_product",
     "inlined",
     "is_count",
     "is_elsewhere",

@@ -3,8 +3,8 @@
 `kernel_digest` names a kernel by what it does: its byte code and constants, those of every function that it
 can reach, and the values of the globals that these read. Neither the names nor the places of files enter the
 digest, nor comments or line numbers. The kernel's compiled code is kept in a folder of that name, below
-`cache_folder`. So an edited function is compiled again wherever it stands and whoever calls it, and a moved
-one never meets code of another.
+`cache_folder`. So an edited function is compiled again wherever it is defined and whatever calls it, and a
+moved function never gets the code of another.
 
 (numba's own cache checks only the file of the kernel itself, and would serve stale code when a function that
 the kernel calls, in another file, has changed. It adds its version and the processor to the key by itself.)
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 OUTSIDE = ("builtins", "math", "numba", "numpy", "operator")
-"""Packages whose functions are named by their names: their versions are part of every digest."""
+"""Packages whose functions enter a digest only by name: their versions are part of every digest."""
 
 
 @cache
@@ -66,7 +66,7 @@ def is_own(function: Callable[..., Any]) -> bool:
 
 
 def kernel_digest(function: Callable[..., Any], settings: object = None) -> str | None:
-    """Return a name for everything that a kernel does, or None if it reads a value that cannot be named.
+    """Return a digest of everything that a kernel does, or None if it reads a value that this cannot cover.
 
     Parameters
     ----------

@@ -9,8 +9,8 @@ Options, and why:
 - no ``fastmath``: sums keep their order, so results keep their bits, and compensated arithmetic survives;
 - ``nogil``: several kernels may run in threads;
 - ``error_model="numpy"``: a division by zero gives inf as in NumPy instead of a branch in every division;
-- ``no_cfunc_wrapper``: nobody calls kernels from C, and a second entry point would take a tenth of the time
-  of compiling;
+- ``no_cfunc_wrapper``: nothing calls kernels from C, and a second entry point would take a tenth of the
+  compile time;
 - compiled code of this package is kept on disk, in a folder named by what the kernel does (see `cache`).
 """
 
@@ -34,7 +34,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.extending import overload
+from numba.core import types
+from numba.extending import intrinsic, overload
 
 from gainbias.kernels.cache import cache_folder, is_own, kernel_digest
 from gainbias.kernels.numba_internals import part_compiler
@@ -44,15 +45,16 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 _LOCK = threading.RLock()  # numba's settings are shared by all threads while one of them compiles
 _PART_COMPILER = part_compiler()
 _LOG = logging.getLogger("gainbias")
+LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 COMPILING = "compiling, which takes some seconds, %s"
-"""What is logged, as information, before a kernel is compiled that is not on disk."""
+"""The text that is logged, as information, before a kernel that is not on disk is compiled."""
 
 UNREADABLE = (ImportError, AttributeError, EOFError, pickle.UnpicklingError)
 """Errors of numba for stored code that is damaged or names a type that has moved: it is compiled again."""
 
 PYTHON_SECONDS = 0.3
-"""A kernel whose Python form has taken this long is compiled after all, which takes about as long."""
+"""A kernel whose Python form has taken this long in all is compiled after all, which takes about as long."""
 
 _IS_LIGHT: ContextVar[bool] = ContextVar("is_light", default=False)
 
@@ -95,8 +97,8 @@ def light_work(is_light: bool = True) -> Iterator[None]:
     """Run kernels that are neither compiled nor on disk in their Python form inside the block.
 
     On a fresh machine compiling takes many seconds, and small work takes none. Both forms give the same bits.
-    A kernel that has taken a while so is compiled, because much small work is large. No single call should
-    take longer than a second: nothing stops it.
+    A kernel that has run like this for a while is compiled, because much small work adds up. No single
+    call should take longer than a second, because it cannot be interrupted.
 
     Parameters
     ----------
@@ -124,7 +126,7 @@ def light_work(is_light: bool = True) -> Iterator[None]:
 def plain_form(of: Callable[..., Any]) -> Callable[[Function], Function]:
     """Register a function as the Python form of a kernel, for light work.
 
-    It must do with arrays, term by term and in the same order, what the loops of the kernel do, so that both
+    It must do with arrays what the loops of the kernel do, term by term and in the same order, so that both
     have the same bits.
 
     Examples
@@ -177,6 +179,37 @@ def inlined(function: Function) -> Function:
     with _LOCK:
         _overload(function, choose, _parameters(function))
     return function
+
+
+def high_product(a: Any, b: Any) -> Any:
+    """Return the upper 64 bits of the product of two numbers of 64 bits, of type uint64.
+
+    The processor has an instruction for it, which kernels use; Python and GPUs multiply halves.
+
+    Examples
+    --------
+    >>> int(high_product(np.uint64(2**40), np.uint64(2**30)))
+    64
+    """
+    a0, a1, b0, b1 = a & LOW, a >> HALF, b & LOW, b >> HALF
+    low, first, second = a0 * b0, a1 * b0, a0 * b1
+    middle = (low >> HALF) + (first & LOW) + (second & LOW)
+    return a1 * b1 + (first >> HALF) + (second >> HALF) + (middle >> HALF)
+
+
+@intrinsic
+def _high_product(context: Any, a: Any, b: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        half = arguments[0].type
+        whole = type(half)(2 * half.width)
+        product = builder.mul(*(builder.zext(argument, whole) for argument in arguments))
+        return builder.trunc(builder.lshr(product, whole(half.width)), half)
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+def _high_product_in_kernels(a: Any, b: Any) -> Any:
+    return _high_product(a, b)  # type: ignore[call-arg]
 
 
 class ByType:
@@ -256,7 +289,7 @@ def _undisturbed(compiled: Any) -> Callable[..., Any]:
     def compile_undisturbed(*arguments: Any) -> Any:
         with _LOCK, _vectorising(), _without_collecting():
             if _IS_LIGHT.get() and seconds < PYTHON_SECONDS and not is_stored():
-                return in_python  # numba calls what it is given
+                return in_python  # numba calls whatever it is given
             place = find_place()
             if not is_stored():
                 _LOG.info(COMPILING, "in each process" if place is None else "once on this machine")
@@ -318,7 +351,7 @@ def _vectorising() -> Iterator[None]:
     """Switch on the vectorisation of neighbouring statements for a while.
 
     Only this turns lanes that are written out, one variable each, into vector instructions. It changes the
-    order of no sum. numba has it off for everybody, so it is put back.
+    order of no sum. numba has it off for everybody, so it is switched off again.
     """
     settings: Any = numba.config
     before = settings.SLP_VECTORIZE
@@ -354,3 +387,7 @@ def _overload(name: Any, choose: Callable[..., Any], parameters: list[inspect.Pa
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())
+
+
+_high_product_in_kernels.__annotations__ = {}
+_overload(high_product, lambda *_: _high_product_in_kernels, _parameters(high_product))

@@ -1,12 +1,12 @@
-"""Steps on a GPU: device functions made from the very functions that kernels consist of.
+"""Steps on a GPU: device functions made from the same functions that kernels consist of.
 
 `DeviceForms` takes a step and returns it as a function that kernels on a GPU can call: its byte code, with
-the names of all functions of this package that it calls bound to device functions made likewise. A function
-that has one implementation for each type is bound to the one for the types that are in use.
+the names of all functions of this package that it calls bound to device functions made in the same way. A
+function that has one implementation for each type is bound to the one for the types that are in use.
 
 Fused multiply-add is off: a product is rounded before it is added to, as on the processor, so that results
-have the same bits. NVVM then writes ``mul.rn`` and ``add.rn``, which no later stage may fuse. Optimising when
-linking is off as well, because the linker would compile once more by rules of its own. (``cuda.jit`` must be
+have the same bits. NVVM then writes ``mul.rn`` and ``add.rn``, which no later stage may fuse. Optimising at
+link time is also off, because the linker would compile once more by its own rules. (``cuda.jit`` must be
 given the function and that option in one call: as a decorator with options it forgets this one.)
 
 `around_lane` gives each thread a copy of its part of a state, in arrays whose lengths are known when it is
@@ -28,6 +28,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import FunctionType, ModuleType, SimpleNamespace
@@ -63,19 +64,22 @@ def _numbas_cuda() -> Any:
 cuda = _numbas_cuda()
 
 THREADS_OF_A_BLOCK = 64
-"""Lanes that a multiprocessor takes up together. Small blocks use up its registers best: what is left over is
-less than what a block needs."""
+"""Lanes that a multiprocessor takes up together, at most. Small blocks use up its registers best: what is
+left over is less than what a block needs."""
 
 _INSIDE = threading.RLock()
 """Held inside `unfused`."""
 
+_QUEUE = threading.local()
+"""Has the `stream` of a thread inside `own_queue`: what it asks the GPU for, one thing after the other."""
+
 _FUNCTIONS = ModuleType("functions")
 _FUNCTIONS.__dict__.update({**vars(np), "sqrt": math.sqrt, "copysign": math.copysign})
-"""What stands for NumPy in device functions: numba-cuda lacks some of its functions of numbers."""
+"""The replacement of NumPy in device functions: numba-cuda lacks some of its scalar functions."""
 
 
 def what_is_missing() -> str:
-    """Return one sentence about what a GPU needs that is not here, and how to get it; empty if nothing is."""
+    """Return one sentence about what is missing for a GPU, and how to get it; empty if nothing is."""
     if is_simulated():
         return ""
     if find_spec("numba_cuda") is None:
@@ -88,13 +92,13 @@ def what_is_missing() -> str:
             f"the driver of the GPU does not answer ({error}): install or update it from nvidia.com/drivers"
         )
     return (
-        "no GPU of NVIDIA, or no driver for it, was found: nvidia-smi should list one; the driver is from "
+        "no NVIDIA GPU, or no driver for it, was found: nvidia-smi should list one; the driver is from "
         "nvidia.com/drivers"
     )
 
 
 def device_name() -> str:
-    """Return what the GPU is called."""
+    """Return the name of the GPU."""
     if is_simulated():
         return "numba-cuda's simulator, slow: NUMBA_ENABLE_CUDASIM is set"
     device = cuda.get_current_device()
@@ -102,29 +106,93 @@ def device_name() -> str:
     return "{}, compute capability {}.{}".format(name, *device.compute_capability)
 
 
+@cache
+def multiprocessors() -> int:
+    """Return how many parts a GPU has that work on their own."""
+    return 1 if is_simulated() else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
 def free_memory() -> int:
     """Return how many bytes of the GPU's memory are free."""
     if is_simulated():
         return 2**30
     context = cuda.current_context()
-    # Numba keeps arrays that are gone for a while: they may be a fifth of the memory.
+    # Numba keeps the memory of deleted arrays for a while: it may be a fifth of all.
     context.memory_manager.deallocations.clear()
     return int(context.get_memory_info().free)
 
 
+@contextlib.contextmanager
+def memory_errors_in_words() -> Iterator[None]:
+    """Turn the driver's error for memory that is not there into one that says what to do.
+
+    What is asked for fits into what was free before: another program has taken it since.
+    """
+    try:
+        yield
+    except Exception as error:
+        if "OUT_OF_MEMORY" not in str(error):  # of several types, which depend on numba-cuda and the driver
+            raise
+        raise MemoryError(
+            "the GPU has no memory left, of which other programs take a part: end those that nvidia-smi "
+            "lists, or use device='cpu'"
+        ) from error
+
+
+@contextlib.contextmanager
+def own_queue() -> Iterator[None]:
+    """Let the GPU do what this thread asks for inside the block beside what others do.
+
+    A few thousand threads are a small part of a GPU: several such launches go on at once.
+    """
+    _QUEUE.stream = 0 if is_simulated() else cuda.stream()
+    try:
+        yield
+    finally:
+        _QUEUE.stream = 0
+
+
+@contextlib.contextmanager
+def several_queues() -> Iterator[None]:
+    """Free nothing of the GPU's memory inside the block, in which threads have queues of their own.
+
+    To free some waits for what all of them asked for, and two threads must not do it at once.
+    """
+    if is_simulated():
+        yield
+        return
+    free_memory()  # which frees what is waiting for that
+    with cuda.defer_cleanup():
+        yield
+
+
+def _stream() -> Any:
+    return getattr(_QUEUE, "stream", 0)
+
+
+def _wait() -> None:
+    """Wait until the GPU has done what this thread asked for; without a queue of its own, it has."""
+    if _stream():
+        _stream().synchronize()
+
+
 def sent(array: Any) -> Any:
     """Return a copy of an array on the device."""
-    return array.copy() if is_simulated() else cuda.to_device(array)
+    return array.copy() if is_simulated() else cuda.to_device(array, stream=_stream())
 
 
 def empty_there(shape: tuple[int, ...], kind: Any) -> Any:
-    """Return an array on the device with nothing in particular in it."""
-    return np.empty(shape, kind) if is_simulated() else cuda.device_array(shape, kind)
+    """Return an uninitialised array on the device."""
+    return np.empty(shape, kind) if is_simulated() else cuda.device_array(shape, kind, stream=_stream())
 
 
 def fetched(array: Any) -> Any:
     """Return a copy of an array of the device."""
-    return array.copy() if is_simulated() else array.copy_to_host()
+    if is_simulated():
+        return array.copy()
+    found = array.copy_to_host(stream=_stream())
+    _wait()
+    return found
 
 
 def fetch_into(target: Any, array: Any) -> None:
@@ -132,7 +200,8 @@ def fetch_into(target: Any, array: Any) -> None:
     if is_simulated():
         target[...] = array
     else:
-        array.copy_to_host(target)
+        array.copy_to_host(target, stream=_stream())
+        _wait()
 
 
 def copy_over(target: Any, source: Any) -> None:
@@ -140,16 +209,17 @@ def copy_over(target: Any, source: Any) -> None:
     if is_simulated():
         target[...] = source
     else:
-        target.copy_to_device(source)
+        target.copy_to_device(source, stream=_stream())
 
 
-def launch(kernel: Any, count: int, *arguments: Any) -> None:
-    """Run a kernel of `DeviceForms.kernel` with at least `count` threads."""
-    threads = min(count, THREADS_OF_A_BLOCK)
+def launch(kernel: Any, count: int, *arguments: Any, block: int | None = None) -> None:
+    """Run a kernel of `DeviceForms.kernel` with at least `count` threads, in blocks of some size."""
+    # Few threads are spread over all multiprocessors: those of one would wait for its memory together.
+    threads = min(block or THREADS_OF_A_BLOCK, -(-count // multiprocessors()))
     with unfused(), warnings.catch_warnings():
         # Of few threads on hardware; of overflow on the simulator.
         warnings.simplefilter("ignore")
-        kernel[-(-count // threads), threads](*arguments)
+        kernel[-(-count // threads), threads, _stream()](*arguments)
 
 
 class DeviceForms:
@@ -228,9 +298,9 @@ def _cell(value: Any) -> Any:
 
 @contextlib.contextmanager
 def unfused() -> Iterator[None]:
-    """Let what is compiled inside the block round each product before it is added to.
+    """Make code compiled inside the block round each product before it is added.
 
-    One thread at a time is inside: what the block changes is there for all threads.
+    Only one thread at a time is inside, because the change affects all threads.
     """
     with _INSIDE:
         if is_simulated():
@@ -265,7 +335,7 @@ def lane_number() -> int:
 
 
 def assembly(kernel: Any, signature: Any, capability: tuple[int, int] = (9, 0)) -> str:
-    """Return what a kernel is compiled to for a GPU of some capability, which need not be here."""
+    """Return the assembly of a kernel for a GPU of some capability, which need not be present."""
     if kernel.targetoptions["lto"]:
         raise RuntimeError("a kernel that is optimised when it is linked has no assembly of its own")
     with unfused(), _imagined(capability):
@@ -305,10 +375,30 @@ def _and_part(before: Any, number: int, laned: bool) -> Callable[..., Any]:
 
 
 class LanePart(NamedTuple):
-    """An array of the state of one lane: its shape, and whether it holds floats."""
+    """An array of the state of one lane: its shape, and whether it holds floats.
+
+    Of one that `is_cut` the first axis may be shorter; what kernels know is the length of the memory for it.
+    """
 
     shape: tuple[int, ...]
     is_float: bool
+    is_cut: bool = False
+
+
+WIDTHS = 64
+"""Kernels for any number of features have room for a multiple of this many."""
+
+
+def part_of(array: Any, laned: bool, any_width: bool) -> LanePart:
+    """Return what one lane has of an array with a last axis for lanes, which it keeps if it is `laned`.
+
+    With `any_width` the first axis may have another length next time, and is cut.
+    """
+    own, one = list(array.shape[:-1]), [1] if laned else []
+    is_cut = any_width and own[:1] > [1]
+    if is_cut:
+        own[0] = -(-own[0] // WIDTHS) * WIDTHS
+    return LanePart((*own, *one), array.dtype.kind == "f", is_cut)
 
 
 def around_lane(
@@ -332,7 +422,7 @@ def around_lane(
     Returns
     -------
     device function (arrays, lane, rest) -> bool
-        Its arrays have a last axis for all lanes. It says whether all floats of the lane are finite.
+        Its arrays have a last axis for all lanes. It returns whether all floats of the lane are finite.
     """
 
     def innermost(arrays: Any, lane: int, own: Any, rest: Any) -> bool:
@@ -354,10 +444,12 @@ def around_lane(
 def _with_copy(inner: Any, number: int, part: LanePart, laned: bool) -> Callable[..., bool]:
     shape, kind = part.shape, np.float64 if part.is_float else np.int64
     copy, good = _copying(len(shape)), _all_finite(len(shape), part.is_float)
+    is_cut = part.is_cut
 
     def around(arrays: Any, lane: int, own: Any, rest: Any) -> bool:
-        mine = cuda.local.array(shape, kind)
+        room = cuda.local.array(shape, kind)
         given = arrays[number][..., lane : lane + 1] if laned else arrays[number][..., lane]
+        mine = room[: given.shape[0]] if is_cut else room
         copy(given, mine)
         others = inner(arrays, lane, (*own, mine), rest)
         copy(mine, given)

@@ -1,10 +1,10 @@
 """Vectors on a GPU that stand for those of NumPy, for code that is written once and runs on either.
 
-`GpuVector` takes part in the arithmetic of NumPy: ``np.abs(x) + 2.0 * y`` works on vectors of either kind,
-operation by operation. `GpuVector.launch` lets a kernel of the processor, one that goes through the states
+`GpuVector` supports NumPy's arithmetic: ``np.abs(x) + 2.0 * y`` works on vectors of either kind, operation
+by operation. `GpuVector.launch` lets a kernel of the processor, one that goes through the states
 `begin` to ``end - 1``, write vectors on the GPU: each thread takes one state at a time, and computes it from
-the same source. Sums are added up in an order that depends on the length only, so that they have the same
-bits every time. Nothing comes back but numbers, and what `GpuVector.fetched` is asked for.
+the same source. Sums are added up in an order that depends only on the length, so they have the same bits
+every time. Only single numbers come back, and the result of `GpuVector.fetched`.
 """
 
 # numba-cuda has few types, and names that it does not list as its own.
@@ -25,7 +25,15 @@ from numba import cuda
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from gainbias.kernels.gpu import DeviceForms, fetched, is_simulated, lane_number, launch, sent
+from gainbias.kernels.gpu import (
+    DeviceForms,
+    fetched,
+    is_simulated,
+    lane_number,
+    launch,
+    memory_errors_in_words,
+    sent,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -58,7 +66,7 @@ PRODUCTS, SUM, SIZE, LARGEST, SMALLEST = range(5)
 
 
 class _Spare:
-    """Memory on the GPU of vectors that are no longer used: to give it back and ask for more takes long."""
+    """GPU memory of vectors that are no longer used: releasing and allocating it again takes long."""
 
     def __init__(self) -> None:
         self._arrays: dict[int, list[Any]] = {}
@@ -85,11 +93,15 @@ _SPARE: ContextVar[_Spare | None] = ContextVar("spare memory of the GPU", defaul
 
 @contextmanager
 def using_gpu_memory() -> Iterator[None]:
-    """Use memory of vectors that are gone for new ones inside the block, and give it back at its end."""
+    """Reuse memory of deleted vectors for new ones inside the block, and release it at its end.
+
+    If there is none left, that is said in words.
+    """
     spare = _Spare()
     before = _SPARE.set(spare)
     try:
-        yield
+        with memory_errors_in_words():
+            yield
     finally:
         _SPARE.reset(before)
         spare.close()
@@ -137,7 +149,7 @@ class GpuVector(NDArrayOperatorsMixin):
         return target
 
     def empty(self) -> GpuVector:
-        """Return a vector of the same length, of any numbers."""
+        """Return a vector of the same length, uninitialised."""
         return empty_gpu_vector(len(self))
 
     def filled(self, number: float) -> GpuVector:
@@ -176,15 +188,15 @@ class GpuVector(NDArrayOperatorsMixin):
                 return math.fsum(np.concatenate([high.fetched(), low.fetched()]))
 
     def max(self) -> float:
-        """Return the largest number; one that is no number counts as such."""
+        """Return the largest number; nan if one is nan."""
         return _reduced(LARGEST, self, self)
 
     def min(self) -> float:
-        """Return the smallest number; one that is no number counts as such."""
+        """Return the smallest number; nan if one is nan."""
         return _reduced(SMALLEST, self, self)
 
     def size_of_largest(self) -> float:
-        """Return the largest absolute value; one that is no number counts as such."""
+        """Return the largest absolute value; nan if one is nan."""
         return _reduced(SIZE, self, self)
 
     def any(self) -> bool:
@@ -203,7 +215,7 @@ def launch_each(kernel: Callable[..., None], size: int, inputs: tuple[Any, ...],
 
 
 def empty_gpu_vector(size: int) -> GpuVector:
-    """Return a vector on the GPU, of any numbers."""
+    """Return a vector on the GPU, uninitialised."""
     spare = _SPARE.get()
     return GpuVector(_allocated(size)) if spare is None else spare.vector(size)
 
@@ -224,7 +236,7 @@ def lane_count() -> int:
 
 
 def wait() -> None:
-    """Wait until the GPU has done all that it was asked for."""
+    """Wait until the GPU has finished all its work."""
     if not is_simulated():
         cuda.synchronize()
 
@@ -283,7 +295,7 @@ def write_sums(kind: int, lanes: int, a: Floats, b: Floats, begin: int, end: int
             elif kind == SUM:
                 total += a[i]
             else:
-                # What is no number stays.
+                # nan stays nan.
                 value = abs(a[i]) if kind == SIZE else a[i]
                 is_beyond = not value >= total if kind == SMALLEST else not value <= total
                 if is_beyond and total == total:

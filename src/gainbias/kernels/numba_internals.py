@@ -6,7 +6,7 @@ compiler that leaves out this unused work, which saves up to a quarter of the ti
 simplified: without that, four paths of a chain with 100 states took twice as long to draw.)
 
 It overrides methods that numba does not promise to keep. If they are missing or take other arguments,
-`part_compiler` returns None. Parts are then compiled as numba does it, which takes longer and gives the same
+`part_compiler` returns None. Parts are then compiled by plain numba, which takes longer and gives the same
 results.
 """
 

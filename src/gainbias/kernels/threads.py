@@ -1,15 +1,15 @@
-"""Work that is shared among threads, with results that do not depend on how many there are.
+"""Work that is divided among threads, with results that do not depend on their number.
 
-`using_threads` says how many threads may work; `share_out` lets them. `by_blocks` is for vectors, whose
-entries are worked on in blocks of a fixed length; `share_runs` is for kernels, which take any length. Kernels
-and NumPy release the interpreter lock, so that threads really work at the same time. What is done under the
-lock is done by one thread at a time: sixteen threads wait for it if there are many small blocks.
+`using_threads` says how many threads may work; `share_out` divides work among them. `by_blocks` is for
+vectors, whose entries are worked on in blocks of a fixed length; `share_runs` is for kernels, which take any
+length. Kernels and NumPy release the interpreter lock, so that threads really work at the same time. Only
+one thread at a time can work under the lock: with many small blocks sixteen threads wait for it.
 
 What a block computes may depend on where it begins and ends, but never on the number of threads: the same
 blocks are worked through by one thread or by sixteen.
 
-`empty_vector` gives out the memory of large vectors that are no longer used. The system would clear it anew
-for every vector, which takes longer than to work on it, and threads wait for each other meanwhile.
+`empty_vector` reuses the memory of large vectors that are no longer used. The system would clear fresh
+memory for every vector, which takes longer than working on it, and threads would wait for each other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Part = TypeVar("Part")
 Vector = NDArray[np.float64]
 
 STATES_TOGETHER = 2**16
-"""Number of states in a block. What has no more states than this is worked on by one thread."""
+"""Number of states in a block. Work on at most this many states is done by one thread."""
 
 
 GRAIN = 2**13
@@ -65,7 +65,7 @@ class _Job:
         return parts
 
     def help(self) -> None:
-        """Do some parts. A thread that comes too late finds nothing left, and nobody waits for it."""
+        """Do some parts. A thread that comes too late finds nothing left, and nothing waits for it."""
         done, error = self._context.copy().run(self._take)
         if done:
             self._ends.put((done, error))
@@ -85,7 +85,7 @@ class _Job:
 
 
 class _Crew:
-    """Threads that help the one that asks them to."""
+    """Threads that help another thread on request."""
 
     def __init__(self, helpers: int) -> None:
         self.helpers = helpers
@@ -144,7 +144,7 @@ class _Room:
         return vector
 
     def close(self) -> None:
-        """Give all memory back, also that of vectors which are still in use, when they are not."""
+        """Release all memory; that of vectors still in use is released when they are deleted."""
         self._is_open = False
         self._spare.clear()
 
@@ -165,7 +165,7 @@ def usable_cores() -> int:
 
 
 def count_threads(threads: int | None) -> int:
-    """Return how many threads to use: `threads`, or else what GAINBIAS_THREADS says, or one for each core.
+    """Return how many threads to use: `threads`, or the number in GAINBIAS_THREADS, or one for each core.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def using_threads(count: int) -> Iterator[None]:
 def share_out(work: Callable[[int], Part], count: int) -> list[Part]:
     """Return ``[work(0), ..., work(count - 1)]``, computed by all threads that may work.
 
-    Work that is shared out by a part of shared work is done by the thread that does the part.
+    Nested work, divided inside a part, is done by the thread of that part.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def share_out(work: Callable[[int], Part], count: int) -> list[Part]:
 
 
 def share_blocks(work: Callable[[int, int], Part], size: int, block: int | None = None) -> list[Part]:
-    """Return what `work` makes of each block, given where it begins and ends, of `size` states in all.
+    """Return the result of `work` for each block, given where it begins and ends, of `size` states in all.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def share_runs(work: Callable[[int, int], object], size: int) -> None:
 
 
 def empty_vector(size: int) -> Vector:
-    """Return a vector, (size,), of any numbers; a large one may have the memory of one that is gone.
+    """Return an uninitialised vector, (size,); a large one may reuse the memory of a deleted one.
 
     Examples
     --------
@@ -304,7 +304,7 @@ def by_blocks(function: Callable[..., Any], *vectors: Any, out: Any = None) -> A
     function : callable
         Takes vectors of one length, and returns one.
     *vectors : (n,) arrays
-        What it is given block by block.
+        Its arguments, passed block by block.
     out : (n,) array, optional
         Where the result is written to; it may be one of `vectors`. For several results: (k, n). Not for
         vectors on a GPU.

@@ -29,7 +29,7 @@ from gainbias.model.doubled import Doubled, Expected, expected_rewards, product,
 from gainbias.types import Floats
 
 FASTEST = 2.0**1023
-"""The power of two above a rate has to be a number."""
+"""The power of two above a rate must not overflow."""
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 """Smaller probabilities lose digits."""
@@ -43,10 +43,10 @@ class Averaged(NamedTuple):
     expected : Expected
         The rewards R(s).
     entries, entries_rest : csr_array, shape (n, n), optional
-        The mean of r(s, a, s') given s and s', rounded, and what was rounded off, if the rewards depend on
+        The mean of r(s, a, s') given s and s', rounded, and the rounded-off part, if the rewards depend on
         the next state.
     is_rounded : bool
-        Whether something was rounded off; nothing is for a policy of one action per state.
+        Whether something was rounded off, which never happens for a policy of one action per state.
     """
 
     expected: Expected
@@ -103,7 +103,7 @@ def follow_policy(
 def earned_in_steps(
     csr: CsrArray, paid: Averaged, rates: Floats, durations: Expected, duration_entries: Floats | None
 ) -> Averaged:
-    """Return what steps bring in all: what is paid at once, and reward rates times durations.
+    """Return the total rewards of steps: what is paid at once, plus reward rates times durations.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Float
     """Return transitions I + Q / rate, rewards per step and the rate.
 
     The rate is the smallest power of two above every exit rate: dividing by it rounds nothing, and every
-    state may stay, as the time until a jump may in continuous time, so the chain is aperiodic.
+    state has a positive probability of staying, so the chain is aperiodic.
     See `MarkovRewardProcess.from_rates` for the parameters.
     """
     jumps = float_csr(generator, "generator")
@@ -156,7 +156,7 @@ def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Float
         row, column = entry_place(jumps, negative[0])
         raise ValueError(
             f"generator[{row}, {column}] is {float(jumps.data[negative[0]])!r}, "
-            "the rate from a state to another must be at least 0"
+            "the rate from one state to another must be at least 0"
         )
     exit_rates = row_sums(jumps)
     wrong = np.flatnonzero(np.abs(exit_rates + diagonal) > tolerance * exit_rates)
@@ -188,8 +188,8 @@ def _check_range(jumps: CsrArray, rewards: Floats, rate: float) -> None:
         row, column = entry_place(jumps, lost[0])
         raise ValueError(
             f"generator[{row}, {column}] is {float(jumps.data[lost[0]])!r}, which double precision cannot "
-            f"hold relative to the fastest rates, about {rate:g}: leave it out, or the states that are so "
-            "fast"
+            f"hold relative to the fastest rates, about {rate:g}: leave it out, or leave out the states "
+            "that are so fast"
         )
     with np.errstate(over="ignore", under="ignore"):
         largest = float(np.abs(rewards / rate).max())

@@ -1,4 +1,4 @@
-"""Validation at the border: every array a user hands in passes through here once.
+"""Validation at the entry: every array that a user passes is checked here once.
 
 Each message says what must hold, what was found and where, and what to do about it.
 """
@@ -100,9 +100,9 @@ def probability_csr(
 ) -> CsrArray:
     """Return `csr` with rows that are probability distributions.
 
-    A negative entry that is only rounding becomes 0 (see `clip_rounding`). A row whose sum differs from 1 by
-    rounding only keeps its bits; a row within `row_sum_tolerance`, or any row if `renormalise`, is divided by
-    its sum; any other row is an error.
+    A negative entry that is only rounding becomes 0 (see `clip_rounding`). A row whose sum differs from 1
+    only by rounding keeps its bits; a row within `row_sum_tolerance`, or any row if `renormalise`, is
+    divided by its sum; any other row is an error.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def probability_csr(
     epsilon : float
         Rounding unit of the type in which the entries were given.
     needed : bool ndarray, shape (m,), optional
-        Rows that have to be distributions; the others only have to be non-negative. Default: all.
+        Rows that must be distributions; the others must only be non-negative. Default: all.
     """
     negative = clip_rounding(csr, epsilon)
     if negative.size:
@@ -154,12 +154,12 @@ def probability_csr(
 def clip_rounding(csr: CsrArray, epsilon: float = EPSILON) -> NDArray[np.intp]:
     """Set negative entries that are only rounding to 0, in place, and return the positions of all others.
 
-    What is left of 1 after the other probabilities of a row were subtracted may come out as -5.6e-17. Adding
+    Subtracting the other probabilities of a row from 1 may leave -5.6e-17. Adding
     m - 1 of them one by one, after they were divided by a sum that was added up in the same way, is off by
-    less than m units of rounding. So much really occurs: the largest that was found is 0.71 m, over rows of 2
-    to 5000 entries, random, equal, and equal beside a large one, summed in six ways. So m + 1 units are
-    accepted, relative to the sum of the positive entries: 8.9e-16 for two probabilities and what they leave.
-    A rate beside much faster ones is judged by these, of which one rounding is more than the slow rate.
+    less than m units of rounding. Errors of this size really occur: the largest that was found is 0.71 m,
+    over rows of 2 to 5000 entries, random, equal, and equal beside a large one, summed in six ways. So m + 1
+    units are accepted, relative to the sum of the positive entries: 8.9e-16 for two probabilities and what
+    they leave. A rate beside much faster ones is judged by these, whose rounding exceeds the slow rate.
 
     Parameters
     ----------
@@ -269,14 +269,14 @@ def entry_place(csr: CsrArray, entry: int) -> tuple[int, int]:
 
 
 def values_at(matrix: Floats | CsrArray, pattern: CsrArray) -> Floats:
-    """Return the entries of `matrix` at the stored places of `pattern`, in their order.
+    """Return the entries of `matrix` at the stored positions of `pattern`, in their order.
 
     Parameters
     ----------
     matrix : ndarray or canonical scipy.CsrArray, shape (m, n)
-        Where to look; an entry that is not stored is 0.
+        The matrix to read; an entry that is not stored is 0.
     pattern : canonical scipy.CsrArray, shape (m, n)
-        Where to look it up.
+        The positions to read.
 
     Returns
     -------
@@ -292,7 +292,7 @@ def values_at(matrix: Floats | CsrArray, pattern: CsrArray) -> Floats:
 
 
 def row_sums(csr: CsrArray) -> Floats:
-    """Return the sum of each row, adding from left to right so that stored zeros would not matter."""
+    """Return the sum of each row, adding from left to right so that stored zeros do not matter."""
     return np.asarray(csr @ np.ones(csr.shape[1]))
 
 

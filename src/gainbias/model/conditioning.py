@@ -1,12 +1,12 @@
 """Condition numbers of a chain seen through features: how hard its values are to learn.
 
 Start reading in `ConditionNumbers`. Most are minima, over unit vectors x of feature weights, of a quadratic
-form |A Phi x|^2, which `QuadraticForm` finds.
+form |A Phi x|^2, which `QuadraticForm` computes.
 
 A is a sparse matrix with a column per state and Phi are the features. The d x d matrix of the form is
 assembled from bounded blocks. That squares the condition number, so its smallest eigenvalue alone may have
-few digits: its lowest eigenvectors are only a good subspace, in which the minimum is found from A Phi itself.
-Where even the subspace is in doubt, A Phi is factorised by orthogonal transformations, block by block.
+few digits: its lowest eigenvectors only give a good subspace, in which the minimum is computed from A Phi
+itself. If even the subspace is in doubt, A Phi is factorised by orthogonal transformations, block by block.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUBSPACE = 8
 """Number of lowest eigenvectors that are refined together, so that a cluster of eigenvalues does no harm."""
 
 DOUBT = 3e-5
-"""Largest relative error of an assembled eigenvalue from which refinement may start; it leaves the square."""
+"""Largest relative error of an assembled eigenvalue from which refinement may start; it squares the error."""
 
 CONDITION_NAMES = ("eta1", "eta2", "eta2_literal", "eta3", "gram_min", "omega")
 """The condition numbers, in the order in which they are shown."""
@@ -42,9 +42,9 @@ CONDITION_NAMES = ("eta1", "eta2", "eta2_literal", "eta3", "gram_min", "omega")
 class ConditionNumbers(InNotebooks):
     """Constants of the convergence theory, from a chain P with stationary law mu and features Phi.
 
-    With D = diag(mu), |f|_Dir^2 = f^T D (I - P) f, |f|_D^2 = f^T D f and e the vector of ones. Where no
-    vector meets the conditions of a minimum (one state, or one feature), it is infinite. All are accurate to
-    about 1e-9 relative to themselves. Each is computed when it is first asked for: `eta3` and `omega` take
+    With D = diag(mu), |f|_Dir^2 = f^T D (I - P) f, |f|_D^2 = f^T D f and e the vector of ones. If no
+    vector meets the conditions of a minimum (one state, or one feature), it is infinite. All have a relative
+    accuracy of about 1e-9. Each is computed when it is first read: `eta3` and `omega` take
     much longer than the others on large chains.
 
     Parameters
@@ -162,7 +162,7 @@ class QuadraticForm:
         normal : ndarray, shape (d,), optional
             Only x orthogonal to this vector count; if there are none, the minimum is infinite.
         extra_row : ndarray, shape (n,), optional
-            A row c of A that is kept apart because it is dense: (c^T Phi x)^2 is added to the form.
+            A row c of A that is stored separately because it is dense: (c^T Phi x)^2 is added to the form.
         """
         basis = None if normal is None else orthogonal_basis(normal)
         if basis is not None and basis.shape[1] == 0:
@@ -216,7 +216,7 @@ def sandwich(features: Features, operator: CsrArray) -> Floats:
 
 def orthogonal_basis(normal: Floats) -> Floats:
     """Return an orthonormal basis, (d, d - 1), of the vectors orthogonal to `normal`, (d,)."""
-    mirror = normal / np.linalg.norm(normal)  # of one Householder reflection
+    mirror = normal / np.linalg.norm(normal)  # from one Householder reflection
     mirror[0] += np.copysign(1.0, mirror[0])
     return (np.eye(normal.size) - np.outer(mirror, 2.0 * mirror / (mirror @ mirror)))[:, 1:]
 

@@ -1,7 +1,7 @@
 """Numbers with twice the digits, and averages that are computed with them.
 
-A sum of rewards can cancel, as that of 1e17 and -1e17, and a common level can hide what states differ by.
-Where rewards are averaged, the average is therefore kept as a rounded number and what was rounded off.
+A sum of rewards can cancel, such as that of 1e17 and -1e17, and a common level can hide the differences
+between states. So averages of rewards are stored as a rounded number and the rounded-off part.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from gainbias.kernels import by_blocks, constant_like, empty_vector, is_elsewher
 from gainbias.types import Floats, Ints
 
 LARGEST, SMALLER = 2.0**950, 2.0**-64
-"""Values above the first are made smaller by the second, so that no product of a part of them overflows."""
+"""Values above the first are scaled down by the second, so that no product of their parts overflows."""
 
 
 class Doubled(NamedTuple):
-    """A vector with twice the digits: the sum of a rounded part and what was rounded off."""
+    """A vector with twice the digits: the sum of a rounded part and the rounded-off part."""
 
     high: Floats
     low: Floats | None = None
@@ -45,38 +45,38 @@ class Doubled(NamedTuple):
         return Doubled(*by_blocks(subtract, *parts, out=_two(self.high)))
 
     def times(self, other: Doubled) -> Doubled:
-        """Return the product with another vector, right to some 4 units of rounding of a unit of rounding."""
+        """Return the product with another vector, with a relative error of about 4 times rounding squared."""
         exact = product(self.high, other.high)
         return Doubled(exact.high, exact.rest + (self.high * other.rest + self.rest * other.high))
 
     def added_to(self, other: Doubled) -> Doubled:
-        """Return the sum with another vector of any size, its high part rounded from all of it."""
+        """Return the sum with another vector of any size; the high part is the rounded sum."""
         return Doubled(*sum_of_parts(self.high, self.rest, other.high, other.rest))
 
     def at(self, places: Ints) -> Doubled:
-        """Return the entries at some places."""
+        """Return the entries at some positions."""
         return Doubled(self.high[places], None if self.low is None else self.low[places])
 
     @property
     def rest(self) -> Floats:
-        """What was rounded off."""
+        """The rounded-off part."""
         return constant_like(0.0, self.high) if self.low is None else self.low
 
 
 def _two(vector: Floats) -> Floats | None:
-    """Return room for two vectors, (2, n), as long as another; one on a GPU finds its own."""
+    """Return room for two vectors, (2, n), as long as another; a vector on a GPU allocates its own."""
     return None if is_elsewhere(vector) else empty_vector(2 * len(vector)).reshape(2, len(vector))
 
 
 class Expected(NamedTuple):
-    """Expected rewards R(s), shape (n,), and what is left open about them.
+    """Expected rewards R(s), shape (n,), and their uncertainty.
 
     Attributes
     ----------
     rewards : Doubled
         The sum of P(s, s') r(s, s') over that of P(s, s').
     doubt : (n,) array
-        By how much more they would be without the division: rows of P sum to 1 up to rounding only.
+        By how much larger they would be without the division: rows of P sum to 1 only up to rounding.
     """
 
     rewards: Doubled
@@ -86,7 +86,7 @@ class Expected(NamedTuple):
 def weighted_means(start: Ints, weights: Doubled, values: Floats) -> tuple[Doubled, Floats]:
     """Return the weighted mean of each group of values with twice the digits, and the sum of weights less 1.
 
-    A large value that is rare costs no digits of the others, nor does a large level that all values share.
+    Neither a large rare value nor a large common level costs the other values any digits.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def product(a: Floats, b: Floats) -> Doubled:
 
 
 def sum_of_parts(a: Floats, a_low: Floats, b: Floats, b_low: Floats) -> tuple[Floats, Floats]:
-    """Return the sum of two vectors with twice the digits, as a rounded part and what was rounded off."""
+    """Return the sum of two vectors with twice the digits, as a rounded part and the rounded-off part."""
     total = a + b
     part = total - a
     low = ((a - (total - part)) + (b - part)) + (a_low + b_low)
@@ -156,7 +156,7 @@ def write_means(
         for entry in range(start[i], start[i + 1]):
             if weights[entry] > weights[likeliest]:
                 likeliest = entry
-        # The likeliest value, and on average this much more: what all have in common is not multiplied.
+        # The likeliest value, plus the mean difference from it: the common level is not multiplied.
         level = values[likeliest]
         more, more_low, total, total_low = 0.0, 0.0, 0.0, 0.0
         for entry in range(start[i], start[i + 1]):
@@ -178,7 +178,7 @@ def write_means(
 
 @kernel
 def add_exactly(a: float, b: float) -> tuple[float, float]:
-    """Return the rounded sum and what was rounded off (Knuth)."""
+    """Return the rounded sum and the rounded-off part (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -186,7 +186,7 @@ def add_exactly(a: float, b: float) -> tuple[float, float]:
 
 @kernel
 def multiply_exactly(a: float, b: float) -> tuple[float, float]:
-    """Return the rounded product and what was rounded off (Dekker, Veltkamp)."""
+    """Return the rounded product and the rounded-off part (Dekker, Veltkamp)."""
     product = a * b
     split_a = 134217729.0 * a
     split_b = 134217729.0 * b

@@ -24,10 +24,10 @@ from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
 
 MOST_PROBLEM_FEATURES = 8_000
-"""The projected equation is a dense d x d system; tabular features need none and have no limit."""
+"""The projected equation is a dense d x d system; tabular features need no such system and have no limit."""
 
 LARGEST_ERROR = 1e-8
-"""Error of the fixed point, relative to its largest weight (of unit columns), at which it is refused."""
+"""Error of the fixed point, relative to its largest weight (of unit columns), above which it is refused."""
 
 NEGLIGIBLE_WEIGHTS = 1e-4
 """Weights this small, relative to the bias, are judged as if they were this large: they may be 0."""
@@ -36,25 +36,25 @@ PROBES = 4
 """Number of random choices of the signs of rounding errors that are tried."""
 
 SPAN_TOLERANCE = 1e-10
-"""Values within this of 1 in every state count as the constant 1, or within the rounding of the fit."""
+"""Values within this of 1 in every state, or within the rounding of the fit, count as the constant 1."""
 
 LEAST_GRAM_EIGENVALUE = 1e-6
 """Above this smallest eigenvalue, the Cholesky factor of the Gram matrix of unit columns is good enough."""
 
 REFINEMENTS = 3
-"""Each refinement of a least-squares fit gains the digits that the triangular factor has; three give all."""
+"""Each refinement of a least-squares fit gains the digits that the triangular factor has; three suffice."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Problem(InNotebooks):
-    """A Markov reward process and the features through which its states are seen.
+    """A Markov reward process and the features that describe its states.
 
     Parameters
     ----------
     mrp : MarkovRewardProcess
         An irreducible process; it may be periodic.
     features : (n, d) array_like, scipy.sparse array or Tabular
-        One row per state, of full column rank. They are taken as they are, never rescaled.
+        One row per state, of full column rank. They are used as given, never rescaled.
     solution : Solution, optional
         What `solve` returned for this process, if it is known already.
 
@@ -95,7 +95,7 @@ class Problem(InNotebooks):
                 raise ValueError("solution must be that of mrp, found the solution of another process")
             self.__dict__["solution"] = solution
         if checked.kind != "tabular":
-            self.__dict__["_projector"] = projector(checked)  # now, because it checks the rank
+            self.__dict__["_projector"] = projector(checked)  # computed now, because it checks the rank
 
     @property
     def num_features(self) -> int:
@@ -256,7 +256,7 @@ class Problem(InNotebooks):
 
         It is D (R - g - (I - P) values) - mu (mu^T values), and with missed = bias - values it is also
         D (I - P) missed + mu (mu^T missed). The formula with the smaller of the two, values or missed, loses
-        fewer digits: where the features can express the bias nothing is missed, elsewhere much may be.
+        fewer digits: if the features can express the bias nothing is missed, otherwise much may be.
         """
         mu, rewards = self.solution.stationary, self.mrp.rewards
         missed = self.solution.bias - values

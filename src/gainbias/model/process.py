@@ -1,4 +1,4 @@
-"""The Markov reward process: what the exact solver solves and the engines simulate.
+"""The Markov reward process, which the exact solver solves and the engine simulates.
 
 `MarkovRewardProcess` is made from transitions and rewards, from a decision process and a policy, or from
 rates; `read_process` reads one from a file. Its steps may have durations: then it is a semi-Markov process.
@@ -51,9 +51,9 @@ class MarkovRewardProcess(InNotebooks):
     ----------
     transitions : array_like or scipy.sparse array or matrix, shape (n, n)
         Row s holds the probabilities of the next state. A row that sums to 1 within 1e-8 (or within the
-        rounding of its own type, such as float32) is accepted and divided by its sum, unless it is off by
-        rounding only. A negative entry counts as 0 if it is only rounding, as ``1 - up - down`` may leave it:
-        up to m + 1 units of rounding of its type in a row of m entries.
+        rounding of its own type, such as float32) is accepted and divided by its sum, unless it is off
+        only by rounding. A negative entry counts as 0 if it is only rounding, such as ``1 - up - down`` may
+        leave: up to m + 1 units of rounding of its type in a row of m entries.
     rewards : array_like, shape (n,), or array_like or scipy.sparse array or matrix, shape (n, n)
         The expected reward R(s) of a step from each state, or the reward r(s, s') of each transition.
     labels : iterable, optional
@@ -61,29 +61,30 @@ class MarkovRewardProcess(InNotebooks):
     renormalise : bool
         Divide every row by its sum, however far that is from 1.
     durations : array_like, shape (n,), or array_like or scipy.sparse array or matrix, shape (n, n), optional
-        How long a step takes on average: tau(s) from each state, or tau(s, s') given where it leads. All
-        must be positive, and the time of a step that is given as tau(s) must not depend on its successor.
-        With durations the process is a semi-Markov process, and gain and bias are per unit of time.
+        How long a step takes on average: tau(s) from each state, or tau(s, s') if it depends on the
+        successor. All must be positive, and the time of a step that is given as tau(s) must not depend on
+        its successor. With durations the process is a semi-Markov process, and gain and bias are per unit of
+        time.
     reward_rates : array_like, shape (n,), optional
         Reward per unit of time during the steps from each state, besides `rewards`. It needs `durations`.
     duration_variances : array_like of the shape of `durations`, optional
-        Variance of the time of a step, given what `durations` are given for: 0 where it is always the same,
-        and the square of the duration where it is exponential. Only the asymptotic variance and the variance
-        of hitting times need it. Rewards of a step must not depend on its time beyond that.
+        Variance of the time of a step, for the same states or transitions as `durations`: 0 if it is always
+        the same, and the square of the duration if it is exponential. Only the asymptotic variance and the
+        variance of hitting times need it. Rewards of a step must not depend on its time beyond that.
 
     Attributes
     ----------
     transitions : ndarray or scipy.sparse.csr_array, shape (n, n)
         Dense if the input was dense; a csr_array is sorted, without duplicates and without stored zeros.
     rewards : ndarray, shape (n,)
-        Expected one-step rewards R(s), without what `reward_rates` bring.
+        Expected one-step rewards R(s), without the contribution of `reward_rates`.
     transition_rewards : None, ndarray or scipy.sparse.csr_array, shape (n, n)
         The rewards r(s, s') if they were given.
     labels : None or tuple
     rate : None or float
         Steps per unit of time if the process came from `from_rates`.
     durations, reward_rates, duration_variances : None, ndarray or scipy.sparse.csr_array
-        As they were given.
+        As given.
     csr : scipy.sparse.csr_array, shape (n, n)
         The transitions in sparse form, for dense input too.
 
@@ -172,7 +173,7 @@ class MarkovRewardProcess(InNotebooks):
         ----------
         kernel : array_like, shape (n, A, n), or list of A sparse matrices, each of shape (n, n)
             Probability of the next state for each state and action. Rows of actions that the policy never
-            takes need not sum to 1. Rounding is mended as in the process itself, here and in `policy`.
+            takes need not sum to 1. Rounding is corrected as in the process itself, here and in `policy`.
         rewards : array_like, shape (n,), (n, A) or (n, A, n), or list of A sparse matrices (n, n)
             R(s), r(s, a) or r(s, a, s'). The last is kept as its mean given s and s', which is exact for a
             policy of actions; the others are averaged to R(s).
@@ -186,8 +187,8 @@ class MarkovRewardProcess(InNotebooks):
             Mean time of a step from each state, or of each state and action, which is averaged over the
             policy. The asymptotic variance needs more than that, and is refused.
         reward_rates : array_like, shape (n,), optional
-            Reward per unit of time in each state; one that depends on the action belongs into `rewards`,
-            multiplied by its duration.
+            Reward per unit of time in each state; if it depends on the action, add it to `rewards`,
+            multiplied by the duration.
 
         Examples
         --------
@@ -227,8 +228,8 @@ class MarkovRewardProcess(InNotebooks):
         ----------
         generator : array_like or scipy.sparse array or matrix, shape (n, n)
             The matrix Q of rates; each row sums to 0 within 1e-8 of its rates (or within the rounding of its
-            own type). The diagonal is only checked: what is used in its place is minus the sum of the other
-            entries, which loses no digits. A negative rate counts as 0 if it is only rounding: up to
+            own type). The diagonal is only checked; minus the sum of the other entries is used in its
+            place, which loses no digits. A negative rate counts as 0 if it is only rounding: up to
             m + 1 units of rounding, relative to the sum of the rates of its row, of which there are m.
         reward_rates : array_like, shape (n,)
             Reward per unit of time in each state.
@@ -254,7 +255,7 @@ class MarkovRewardProcess(InNotebooks):
 
     @cached_property
     def max_abs_reward(self) -> float:
-        """Largest absolute reward that a step can bring, of r(s, s') where P(s, s') > 0, else of R(s)."""
+        """Largest absolute reward of a step, from r(s, s') with P(s, s') > 0 if given, else from R(s)."""
         drawn = self.rewards if self.reward_entries is None else self.reward_entries
         return float(np.max(np.abs(drawn)))
 
@@ -308,10 +309,10 @@ class MarkovRewardProcess(InNotebooks):
         return expected_rewards(self.csr.indptr, Doubled(self.csr.data), values_at(values, self.csr))
 
     def embedded_chain(self) -> MarkovRewardProcess:
-        """Return the process that counts steps, not time; a reward is all that its step brings.
+        """Return the process that counts steps, not time; a reward is the total reward of its step.
 
         Its gain and bias are per step. Its rewards are R + rho tau, with reward rates rho and mean durations
-        tau, so that the variance of a duration plays no part in it.
+        tau, so the variance of a duration does not matter.
 
         Raises
         ------
@@ -326,7 +327,7 @@ class MarkovRewardProcess(InNotebooks):
         [46.0, 0.0]
         """
         if self.durations is None:
-            raise ValueError("the process has no durations, so it is the chain of its steps itself")
+            raise ValueError("the process has no durations, so it already is the chain of its steps")
         chain = object.__new__(MarkovRewardProcess)
         chain._set(**{name: getattr(self, name) for name in self.__dataclass_fields__})
         chain._set(**dict.fromkeys(TIME_OF_STEPS), _mean_durations=None)
@@ -424,7 +425,7 @@ class MarkovRewardProcess(InNotebooks):
         Returns
         -------
         MarkovRewardProcess
-            With sparse transitions; all numbers are taken over bit for bit.
+            With sparse transitions; all numbers are copied bit for bit.
 
         Examples
         --------

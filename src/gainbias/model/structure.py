@@ -17,7 +17,7 @@ from gainbias.types import Ints
 
 @dataclass(frozen=True, eq=False)
 class Structure(InNotebooks):
-    """The classes of a chain: which states reach each other, and which are visited for ever.
+    """The classes of a chain: which states reach each other, and which are visited forever.
 
     Classes are numbered by their smallest state, so the numbers do not depend on the algorithm.
 

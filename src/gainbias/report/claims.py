@@ -1,21 +1,33 @@
-"""The report on claims of the paper that were put to the test: a folder, and all that is in it.
+"""The report on tested claims of the paper: a folder, and everything in it.
 
 `store_claims` writes the folder: the results themselves, tables as Markdown and LaTeX, charts for print, and
-the interactive page. The rest of the module makes these, in this order. `check_claims_folder` looks at the
+the interactive page. The rest of the module makes these, in this order. `check_claims_folder` checks the
 folder before the work begins, and `read_claims` reads the results again.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
+from urllib.parse import urlencode
 
 import gainbias
-from gainbias.experiments.claims.claim import QUICK, Chart, ClaimResult, Line, Part, Verdict, notice
+from gainbias.evaluation.estimate import as_precise
+from gainbias.experiments.claims.claim import (
+    QUICK,
+    Chart,
+    ClaimResult,
+    Line,
+    Part,
+    Verdict,
+    claimed_in_words,
+    notice,
+)
 from gainbias.experiments.results import MADE_WITH
 from gainbias.report.figures.style import (
     FAINT,
@@ -49,7 +61,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CLAIMS_FILE = "claims.json"
-"""The file with all that was measured."""
+"""The file with all measurements."""
 
 
 def check_claims_folder(folder: Path, overwrite: bool = False) -> None:
@@ -58,14 +70,14 @@ def check_claims_folder(folder: Path, overwrite: bool = False) -> None:
     Parameters
     ----------
     folder : Path
-        May be new or empty, or hold what an interrupted test of claims left.
+        May be new or empty, or contain what an interrupted test of claims left.
     overwrite : bool
-        Whether claims that it holds may be replaced. Anything else never is.
+        Whether claims in it may be replaced. Anything else never is.
 
     Raises
     ------
     ValueError
-        If it holds claims and they may not be replaced, or if it holds something else.
+        If it contains claims that may not be replaced, or something else.
 
     Examples
     --------
@@ -117,8 +129,8 @@ def store_claims(results: Sequence[ClaimResult], folder: Path, overwrite: bool =
     folder : Path
         See `check_claims_folder`; it is made if it does not exist.
     overwrite : bool
-        Whether claims that it holds may be replaced. Their figures go, so that all that are there belong to
-        the same test.
+        Whether claims in it may be replaced. Their figures are removed, so that all remaining ones belong
+        to the same test.
 
     Raises
     ------
@@ -145,7 +157,7 @@ def store_claims(results: Sequence[ClaimResult], folder: Path, overwrite: bool =
 
 
 def _stored_figures(folder: Path) -> list[Path]:
-    """Return the figures of the claims that a folder holds, and no other file."""
+    """Return the figures of the claims in a folder, and no other files."""
     try:
         names = [
             (stored["id"], len(stored["charts"]))
@@ -165,13 +177,13 @@ def read_claims(path: Path) -> list[ClaimResult]:
         return [ClaimResult.from_dict(stored) for stored in json.loads(path.read_text(encoding="utf-8"))]
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
-            f"{path} is damaged or was written by another version: put the claims to the test again"
+            f"{path} is damaged or was written by another version: test the claims again"
         ) from error
 
 
 CLAIM_HEADER = ("Claim", "What the paper says", "Verdict")
 PART_HEADER = ("Measured", "Figure", "Interval", "Claimed", "Verdict")
-"""Titles of the columns, in the table of all claims and in that of what was measured for one."""
+"""Titles of the columns, in the table of all claims and in the table of measurements for one."""
 
 
 def claims_markdown(results: Sequence[ClaimResult]) -> str:
@@ -191,7 +203,7 @@ def claims_markdown(results: Sequence[ClaimResult]) -> str:
             "",
             _row(*PART_HEADER),
             "|---|---|---|---|---|",
-            *(_row(*part_cells(part)) for part in result.parts),
+            *(_row(*part_cells(result.id, part)) for part in result.parts),
         ]
     return "\n".join(lines) + "\n"
 
@@ -206,10 +218,10 @@ def _see(result: ClaimResult) -> str:
 
 
 def claims_sheet(results: Sequence[ClaimResult]) -> Sheet:
-    """Lay out what was measured for each claim that has a verdict, for a paper."""
+    """Lay out the measurements for each claim that has a verdict, for a paper."""
     groups = []
     for result in results:
-        judged = [part_cells(part) for part in result.parts if part.verdict is not None]
+        judged = [part_cells(result.id, part) for part in result.parts if part.verdict is not None]
         names = [result.id] + [""] * (len(judged) - 1)
         groups.append(
             [[TableCell(name), *map(TableCell, cells)] for name, cells in zip(names, judged, strict=True)]
@@ -219,27 +231,40 @@ def claims_sheet(results: Sequence[ClaimResult]) -> Sheet:
     )
 
 
-def part_cells(part: Part) -> tuple[str, str, str, str, str]:
-    """Return what a table says about a measured figure, column by column of `PART_HEADER`."""
-    interval = f"{_number_text(part.low)} to {_number_text(part.high)}"
-    return part.name, _number_text(part.value), interval, part.expected, part.verdict or ""
+def part_cells(claim: str, part: Part) -> tuple[str, str, str, str, str]:
+    """Return what a table says about a measured figure of a claim, column by column of `PART_HEADER`."""
+    numbers = (part.value, part.low, part.high)
+    is_long = max(map(abs, numbers)) >= POWER_OF_TEN_FROM
+    is_range = 0.0 < MOST_TIMES * part.low < part.high  # over orders of magnitude: its width says little
+    if 0.0 < part.high - part.low < math.inf and not (is_long or is_range):
+        figure, low, high = as_precise(numbers, part.high - part.low)
+    else:
+        figure, low, high = map(_number_text, numbers)
+    return part.name, figure, f"{low} to {high}", claimed_in_words(claim, part), part.verdict or ""
+
+
+POWER_OF_TEN_FROM = 1e5
+"""Numbers from here on are written with powers of ten."""
+
+MOST_TIMES = 10.0
+"""Digits follow the width of an interval, unless its upper end is more than this times its lower one."""
 
 
 def _number_text(value: float) -> str:
-    if value == 0.0 or 1e-3 <= abs(value) < 1e5:
+    if value == 0.0 or 1e-3 <= abs(value) < POWER_OF_TEN_FROM:
         return f"{value:.3f}"
     return f"{value:.1e}"
 
 
 HEIGHTS = {"two-column": 3.2, "one-column": 3.0}
-"""Of charts, in inches; in one column the legend stands below."""
+"""Of charts, in inches; in one column the legend is below."""
 
 CLAIM_STYLES = [LineStyle(colour, marker) for colour, marker in zip(OKABE_ITO, MARKS, strict=True)]
 """For lines that are not named after an algorithm."""
 
 
 def draw_chart(chart: Chart, size: str = "two-column") -> Figure:
-    """Draw a chart: predictions as faint lines, all else as marks, with intervals where there are any."""
+    """Draw a chart: predictions as faint lines, everything else as marks, with intervals if there are any."""
     shape = SIZES[size]
     with drawing(shape):
         figure = new_figure(shape.width, HEIGHTS[size])
@@ -289,7 +314,7 @@ def _is_joined(line: Line) -> bool:
 
 
 def write_claims_page(results: Sequence[ClaimResult], stored: Path, path: Path | None = None) -> Path:
-    """Write the interactive page of the claims in a file, beside it by default, and return its path."""
+    """Write the interactive page for the claims in a file, by default beside it, and return its path."""
     path = path or stored.with_name(PAGE)
     seeds = dict.fromkeys(str(result.seed) for result in results if result.seed is not None)
     commands = dict.fromkeys(result.command for result in results if result.command)
@@ -298,7 +323,6 @@ def write_claims_page(results: Sequence[ClaimResult], stored: Path, path: Path |
         "Command": "; ".join(commands) or "not recorded",
         "Seed": ", ".join(seeds) or "not recorded",
         "Results": f"{stored.name}, written {clock(stored.stat().st_mtime)}",
-        "Claims": f"{len(results)}: {', '.join(result.id for result in results)}",
         "Page written": f"{clock(time.time())} by gainbias {gainbias.__version__}",
     }
     write_whole(path, claims_html(results, made).encode())
@@ -312,12 +336,12 @@ def _kind_of_test(results: Sequence[ClaimResult]) -> str:
 
 
 def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
-    """Return the interactive page of claims; ``made`` says how they came about. A claim alone is open."""
+    """Return the interactive page of claims; ``made`` says how they came about. A single one is unfolded."""
     return assembled(
         "claims.html",
         ["claims.js"],
         title="Headline claims of the paper, measured",
-        answer=escape(in_short(results)),
+        answer=in_short(results, _link),
         warning=f'<p class="warning" role="note">{escape(told)}</p>' if (told := notice(results)) else "",
         claims="\n".join(_section(result, is_open=len(results) == 1) for result in results),
         made=definitions(made),
@@ -325,8 +349,14 @@ def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
     )
 
 
-def in_short(results: Sequence[ClaimResult]) -> str:
+def _link(claim: str) -> str:
+    return f'<a href="#{escape(urlencode({"claim": claim}))}">{escape(claim)}</a>'
+
+
+def in_short(results: Sequence[ClaimResult], named: Callable[[str], str] = str) -> str:
     """Return how many claims hold, and which do not, in words; those of a quick look begin with that.
+
+    `named` returns how a claim is called.
 
     Examples
     --------
@@ -335,7 +365,7 @@ def in_short(results: Sequence[ClaimResult]) -> str:
     >>> in_short([SimpleNamespace(id=name, verdict=word, quick=True) for name, word in verdicts.items()])
     'Quick look: 2 of 3 claims hold. 1 fails: eta-order.'
     """
-    found = {word: [each.id for each in results if each.verdict == word] for word in get_args(Verdict)}
+    found = {word: [named(each.id) for each in results if each.verdict == word] for word in get_args(Verdict)}
     held = len(found["holds"])
     mark = "Quick look: " if any(each.quick for each in results) else ""
     said = f"{mark}{held} of {len(results)} claims {'holds' if held == 1 else 'hold'}."
@@ -349,7 +379,7 @@ def in_short(results: Sequence[ClaimResult]) -> str:
 def _section(result: ClaimResult, is_open: bool) -> str:
     rows = []
     for part in result.parts:
-        name, *cells, verdict = part_cells(part)
+        name, *cells, verdict = part_cells(result.id, part)
         marked = [*map(typeset, cells), badge(verdict) if verdict else ""]
         kinds = [NUMBER, NUMBER, "", ""]  # a figure, its interval, what is claimed, and the verdict
         cells = [f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, marked, strict=True)]
@@ -361,13 +391,34 @@ def _section(result: ClaimResult, is_open: bool) -> str:
     caption = f"What was measured. Intervals: {result.interval}."
     table = framed_table("parts", caption, PART_HEADER, rows, numeric=(1, 2))
     name = f'<span class="name">{escape(result.id)}</span>'
-    summary = f"<summary>{name}{badge(result.verdict)}<span>{typeset(result.text)}</span></summary>"
+    claim = f"<span>{typeset(result.text)}{_evidence(result)}</span>"
+    summary = f"<summary>{name}{badge(result.verdict)}{claim}</summary>"
     return (
         f'<details class="claim" data-claim="{escape(result.id)}"{" open" * is_open}>{summary}'
-        f"<p>{typeset(result.reason)}</p>{charts}{table}"
-        f"<p>{typeset(f'How it is measured. {result.how}')}</p>"
+        f"<p>{typeset(result.reason.removeprefix(f'{QUICK}: '))}</p>{charts}{table}"
+        f"<p>{typeset(_how(result))}</p>"
         f"{paragraph(f'Where the paper says it: {result.where}.')}</details>"
     )
+
+
+def _how(result: ClaimResult) -> str:
+    """Return how a claim is measured; that this was a quick look is said once, at the head of the page."""
+    of_the_full_test = f"{QUICK}, which is this: "
+    if result.how.startswith(of_the_full_test):
+        return f"How the full test measures it. {result.how.removeprefix(of_the_full_test)}"
+    return f"How it is measured. {result.how.removeprefix(f'{QUICK}: ')}"
+
+
+def _evidence(result: ClaimResult) -> str:
+    """Return the figure that decides a claim, or the first of those that do."""
+    judged = [part for part in result.parts if part.verdict is not None]
+    deciding = [part for part in judged if part.verdict == result.verdict]
+    if not deciding:
+        return ""
+    name, figure, interval, claimed, _ = part_cells(result.id, deciding[0])
+    ends = f" ({interval})" if deciding[0].low < deciding[0].high else ""
+    more = f", and {len(judged) - 1} more" if len(judged) > 1 else ""
+    return f'<span class="evidence">{typeset(f"{figure}{ends}; claimed {claimed}: {name}{more}")}</span>'
 
 
 def _in_words(chart: Chart) -> str:

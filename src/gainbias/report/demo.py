@@ -1,8 +1,9 @@
-"""The demonstration: one small queue, asked in every way that there is, with the exact answer beside each.
+"""The demonstration: one small queue, evaluated in every possible way, with the exact answer beside each.
 
-Customers come to one server, at `ARRIVALS` and `SERVICES` per hour. `demonstrate` simulates them, writes what
-a user would have (a column of numbers, an event log, a model, the log of a policy) into a folder, asks each
-for an answer, and ends in a page. Each answer has the command that gives it again from these files.
+Customers come to one server, at `ARRIVALS` and `SERVICES` per hour. `demonstrate` simulates them, writes the
+kinds of data that a user would have (a column of numbers, an event log, a model, the log of a policy) into
+a folder, computes an answer from each, and writes a page. Each answer comes with the command that computes
+it again from these files.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from gainbias.evaluation.series_estimate import SeriesEstimate, number_in_words
 from gainbias.model.solve.solve import solve
 from gainbias.progress import Watch
 from gainbias.report.pages.frame import PAGE, assembled, script_data
-from gainbias.report.write import write_page
+from gainbias.report.write import write_page_of
 from gainbias.tasks.chains.operations import admission_process
 from gainbias.tasks.gym.installed import optional
 from gainbias.types import Floats, Ints
 
 ARRIVALS, SERVICES = 0.8, 1.0
-"""Customers who come, and who are served while there are any, per hour."""
+"""Arrivals per hour, and services per hour while there are customers."""
 
 FEE, WAITING_COST = 4.0, 1.0
-"""What a customer pays who is let in, and what each costs per hour while there."""
+"""What a customer pays when let in, and what each costs per hour until they leave."""
 
 PLACES, LET_IN = 8, 3
-"""Most customers that there is room for; the good policy lets one in while fewer than this many are there."""
+"""Places in the queue; the good policy lets a customer in while fewer than this many are there."""
 
 CUSTOMERS, STEPS = 50_000, 60_000
 """How long everything is simulated: customers of the queue, and steps of the log of a policy."""
@@ -52,11 +53,14 @@ class DemoAnswer:
     answer : str
         With its interval.
     exact : float
-        What is true.
+        The true value.
     command : str
-        Which command gives the answer again.
+        The command that gives the answer again.
     page : str or None
         Name of its page in the folder.
+    verdict : str
+        Whether the answer can be trusted, in a word or two; empty if there is no answer.
+    is_trusted : bool
     """
 
     have: str
@@ -65,6 +69,8 @@ class DemoAnswer:
     exact: float
     command: str
     page: str | None
+    verdict: str = ""
+    is_trusted: bool = True
 
 
 class AdmissionQueue:
@@ -84,7 +90,7 @@ class AdmissionQueue:
         self._customers = 0
 
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
-        """Begin with an empty queue."""
+        """Start with an empty queue."""
         if seed is not None:
             self._random = np.random.default_rng(seed)
         self._customers = 0
@@ -157,7 +163,7 @@ def demonstrate(folder: Path) -> list[DemoAnswer]:
 
 
 def simulated_queue() -> tuple[Floats, Floats, Ints]:
-    """Simulate customers: how long each waited, and from which times on how many were there.
+    """Simulate customers: how long each waited, and how many were there from which time on.
 
     Examples
     --------
@@ -178,7 +184,7 @@ def simulated_queue() -> tuple[Floats, Floats, Ints]:
 
 
 def _write_columns(path: Path, columns: Mapping[str, Floats | Ints]) -> None:
-    """Write columns as text that has all their digits: the file and the numbers give the same answer."""
+    """Write columns as text with all digits, so that the file and the numbers give the same answer."""
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     lines = [",".join(map(repr, row)) for row in rows]
     path.write_text("\n".join([",".join(columns), *lines]) + "\n", encoding="utf-8")
@@ -189,14 +195,17 @@ def _from_numbers(folder: Path) -> DemoAnswer:
     _write_columns(file, {"wait": waits})
     found = evaluate_series(waits)
     assert isinstance(found, SeriesEstimate)  # there are no groups
-    write_page(found, folder / "waits.html")
+    command = f"gainbias evaluate {file} --column wait"
+    write_page_of(found, folder / "waits.html", {"Command": command})
     return DemoAnswer(
         have=f"a column of numbers: how long each of {CUSTOMERS:,} customers waited",
         question="How long does a customer wait on average, in hours?",
         answer=number_in_words(found.mean, found.interval, found.confidence),
         exact=ARRIVALS / SERVICES / (SERVICES - ARRIVALS),
-        command=f"gainbias evaluate {file} --column wait",
+        command=command,
         page="waits.html",
+        verdict=found.verdict.kind,
+        is_trusted=found.verdict.is_trusted,
     )
 
 
@@ -205,14 +214,17 @@ def _from_events(folder: Path) -> DemoAnswer:
     log = {"at": times, "customers": customers}
     _write_columns(file, log)
     found = evaluate_log(log, time="at", reward_rate="customers", per=1.0)
-    write_page(found, folder / "queue.html")
+    command = f"gainbias evaluate {file} --time at --reward-rate customers --per 1"
+    write_page_of(found, folder / "queue.html", {"Command": command})
     return DemoAnswer(
         have="an event log: how many customers were there, and since when",
         question="How many customers are there on average over time?",
         answer=number_in_words(found.gain, found.gain_interval, found.confidence),
         exact=ARRIVALS / (SERVICES - ARRIVALS),
-        command=f"gainbias evaluate {file} --time at --reward-rate customers --per 1",
+        command=command,
         page="queue.html",
+        verdict=found.diagnostics.verdict.kind,
+        is_trusted=found.diagnostics.verdict.is_trusted,
     )
 
 
@@ -241,11 +253,12 @@ def _from_model(folder: Path) -> DemoAnswer:
         exact=_exact_gain(),
         command=f"gainbias solve {file}",
         page=None,
+        verdict="exact",
     )
 
 
 def _from_other_policy(folder: Path) -> DemoAnswer:
-    """Ask the log of a policy that tosses a coin what the good policy would have earned."""
+    """Evaluate the good policy from the log of a policy that tosses a coin."""
     coins = np.random.default_rng(1).integers(0, 2, STEPS)
     queue = AdmissionQueue()
     here, _ = queue.reset(seed=0)
@@ -272,7 +285,7 @@ def _from_other_policy(folder: Path) -> DemoAnswer:
 
 
 QUESTIONS = (_from_numbers, _from_events, _from_simulator, _from_model, _from_other_policy)
-"""What is asked, in this order: each writes its data and its page into a folder, and returns its answer."""
+"""The questions, in this order: each writes its data and its page into a folder, and returns its answer."""
 
 
 def _exact_gain() -> float:
@@ -283,10 +296,18 @@ def _exact_gain() -> float:
     return float(earned / (ARRIVALS + SERVICES))
 
 
-def _estimated(found: Estimate, page: Path, **about: Any) -> DemoAnswer:
-    write_page(found, page)
+def _estimated(found: Estimate, page: Path, command: str, **about: Any) -> DemoAnswer:
+    write_page_of(found, page, {"Command": command})
     words = with_interval(found.gain, found.gain_interval, found.confidence, found.per)
-    return DemoAnswer(answer=words, page=page.name, **about)
+    verdict = found.diagnostics.verdict
+    return DemoAnswer(
+        answer=words,
+        page=page.name,
+        command=command,
+        verdict=verdict.kind,
+        is_trusted=verdict.is_trusted,
+        **about,
+    )
 
 
 def _page(answers: list[DemoAnswer]) -> str:
@@ -304,7 +325,10 @@ def _section(one: DemoAnswer) -> str:
     have, answer = escape(f"{one.have[:1].upper()}{one.have[1:]}."), f"<strong>{escape(one.answer)}</strong>"
     if one.page is not None:
         answer = f'<a href="{escape(one.page)}">{answer}</a>'
+    colour = "held" if one.is_trusted else "failed"
+    mark = f' <span class="verdict {colour}">{escape(one.verdict)}</span>' if one.verdict else ""
     return (
-        f'<section class="question"><h2>{escape(one.question)}</h2><p>{answer} (exact: {one.exact:.6g})</p>'
-        f'<p>{have}</p><pre class="command">{escape(one.command)}</pre></section>'
+        f'<section class="question"><h2>{escape(one.question)}</h2>'
+        f"<p>{answer}{mark} (exact: {one.exact:.6g})</p>"
+        f'<p class="have">{have}</p><pre class="command">{escape(one.command)}</pre></section>'
     )

@@ -1,8 +1,8 @@
 """The tables of the paper's study: three with our numbers beside the printed ones, and the summary.
 
-The paper's tables are tidy frames with a row for each printed number, which are also the CSV files. Every
-number of ours follows from stored rows alone: `rows_behind` returns them, `untraceable` finds cells that do
-not. The sheets lay the same tables out for reading.
+The paper's tables are tidy frames with a row for each printed number, which are also the CSV files. Each
+of our numbers follows from stored rows alone: `rows_behind` returns these rows, and `untraceable` finds
+cells that do not follow from any. The sheets lay out the same tables for reading.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def distances_table(results: Archive, paper: Paper) -> DataFrame:
         A row for each protocol, task and algorithm: the printed mean and standard deviation; mean and
         standard deviation of our runs (that of a sample); the number of runs and of diverged ones; the ratio
         of ours to the printed mean (NaN where 0.00 is printed); how many runs are below, equal (to two
-        decimals) and above the printed mean; the share below in per cent, draws counted half, and its 95 %
-        interval. What was not run has 0 runs, and NaN.
+        decimals) and above the printed mean; the share below in per cent, draws counted half, and its 95%
+        interval. Anything that was not run has 0 runs, and NaN.
     """
     rows = []
     for protocol in _protocols(results):
@@ -95,7 +95,7 @@ def distances_table(results: Archive, paper: Paper) -> DataFrame:
 
 
 def conditions_table(results: Archive, paper: Paper) -> DataFrame:
-    """Return the paper's condition numbers beside ours; its eta2 stands beside both readings of eta2.
+    """Return the paper's condition numbers beside ours, with its eta2 beside both readings of eta2.
 
     Returns
     -------
@@ -363,7 +363,7 @@ def summary_sheet(table: DataFrame) -> Sheet:
     notes = [
         "Errors against the bias after equal numbers of transitions, over all runs of all tasks. Times the "
         "least-squares error: interquartile mean of the logarithm, on the same data. Better: probability "
-        "that a run is better than a run of the other, on a task drawn at random. In brackets: 95 % "
+        "that a run is better than a run of the other, on a task drawn at random. In brackets: 95% "
         "bootstrap intervals, stratified by task."
     ]
     return Sheet("summary", "All tasks together, protocol fair.", header, groups, notes, text_columns=2)
@@ -395,7 +395,7 @@ def _below(cell: Series) -> str:
 
 
 def best_of(means: Sequence[float], text: Callable[[float, float], str], largest: bool = False) -> list[bool]:
-    """Return which numbers are the best; those that are printed alike share the first place.
+    """Return which numbers are the best; those that look the same in print share the first place.
 
     Examples
     --------

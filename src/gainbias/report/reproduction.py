@@ -39,9 +39,10 @@ from gainbias.report.verdicts_page import shortfalls, verdicts_page
 
 
 def report_on(folder: Path) -> list[Path]:
-    """Write all of a report into the folder of a reproduction, and return the paths of its files.
+    """Write a whole report into the folder of a reproduction, and return the paths of its files.
 
-    Figures take longer than all the rest, so processes of their own draw them meanwhile, one for each size.
+    Figures take longer than everything else, so separate processes draw them in the meantime, one for each
+    size.
     """
     with helpers(len(SIZES)) as submit:
         figures = [submit(_draw, folder, size) for size in SIZES]
@@ -60,7 +61,7 @@ def _draw(folder: Path, size: str) -> list[Path]:
 def findings_from(folder: Path) -> str:
     """Return the relative path from a report to the page of findings, if both are in one checkout.
 
-    Otherwise the path would break when the folder is sent on, and tell where the package was.
+    Otherwise the path would break when the folder is sent to others, and would reveal where the package was.
     """
     checkout = Path(gainbias.__file__).parents[2]
     page, report = checkout / "docs" / "paper.md", folder.resolve() / "report"
@@ -68,7 +69,7 @@ def findings_from(folder: Path) -> str:
 
 
 def write_texts(results: Archive, paper: Paper, folder: Path, findings: str = "") -> list[Path]:
-    """Write all of a report but its figures: tables, verdicts and the interactive page.
+    """Write all parts of a report except its figures: tables, verdicts and the interactive page.
 
     Parameters
     ----------

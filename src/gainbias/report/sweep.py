@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str]:
     """Write tables, figures and the interactive page of a finished sweep, and return where they are.
 
-    Figures are left out where matplotlib is not installed. A sweep of which every unit failed has no report.
+    Figures are left out where matplotlib is not installed. A sweep in which every unit failed has no report.
 
     Parameters
     ----------
@@ -104,14 +104,14 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
 
 
 MOST_TASK_SERIES = 60
-"""Most series of a task that a page and figures show, the best by each metric."""
+"""How many series of a task a page and figures show at most, the best by each metric."""
 
 MOST_PAGE_SERIES, MOST_PAGE_POINTS = 3_000, 500_000
-"""A page has no further task that would bring more series, counted for each task and metric, or points."""
+"""Limits of a page, in series (counted for each task and metric) and points: no task is added beyond them."""
 
 
 class Shown(NamedTuple):
-    """What a page and figures show of a sweep, and what they leave out, in words if it is anything."""
+    """What a page and figures show of a sweep, and what they leave out, if anything, in words."""
 
     points: DataFrame
     best: DataFrame
@@ -121,7 +121,8 @@ class Shown(NamedTuple):
 def _summarised(summary: Summary, table: Path, file: IO[bytes] | None) -> tuple[DataFrame, Shown]:
     """Return the best steps of all tasks, and what is shown; write all points to a file.
 
-    Memory is for the tasks of a row group or two, and for what is shown, however large the table is.
+    The memory needed is that for the tasks of one or two row groups and for what is shown, however large the
+    table is.
     """
     bests, room = list[DataFrame](), _PageRoom()
     for part in _parts(summary, table):
@@ -148,12 +149,12 @@ def _readable(table: Path) -> Iterator[None]:
         yield
     except PermissionError:
         raise
-    except (ValueError, OSError, KeyError) as error:  # of which pyarrow's are
+    except (ValueError, OSError, KeyError) as error:  # pyarrow's errors are among them
         raise ValueError(f"{table} is damaged: write it again with --resume") from error
 
 
 class _PageRoom:
-    """The tasks that a page has room for: the first ones, of each its best series."""
+    """The tasks that a page has room for: the first ones, with the best series of each."""
 
     def __init__(self) -> None:
         self.points, self.best = list[DataFrame](), list[DataFrame]()
@@ -161,7 +162,7 @@ class _PageRoom:
         self._is_full = False
 
     def take(self, points: DataFrame, best: DataFrame) -> None:
-        """Take as many tasks of a part as there is room for, one at least."""
+        """Take as many tasks of a part as there is room for, at least one."""
         if self._is_full:
             return
         best = best.groupby(["task", "metric"], sort=False).head(MOST_TASK_SERIES)
@@ -213,7 +214,7 @@ NOTE = (
 )
 
 FEWEST_INSTANCES = 5
-"""A mean over fewer instances is not set in bold."""
+"""Fewest instances for a mean to be set in bold."""
 
 HEADER = ("Task", "Series", "Best step size", "Error at the end", "95% interval")
 """Titles of the columns; those of `_counts` follow."""
@@ -247,7 +248,7 @@ def _is_best(row: Any, least: float) -> bool:
 
 
 def count_words(row: Any, count: str) -> str:
-    """Return a count of a row; of instances, with a word where they are few.
+    """Return a count of a row; a count of few instances begins with a word.
 
     Examples
     --------
@@ -267,7 +268,7 @@ def _counts(best: DataFrame) -> dict[str, str]:
 
 
 def interval_words(row: Any) -> str:
-    """Return the interval over instances in words; one instance has only that over its paths.
+    """Return the interval over instances in words; a single instance has only the one over its paths.
 
     Examples
     --------
@@ -283,7 +284,7 @@ def interval_words(row: Any) -> str:
 
 
 MOST_CURVES = 2000
-"""Most learning curves of a page: those at the best steps first, then those at shared ones."""
+"""How many learning curves a page has at most: those at the best steps first, then those at shared ones."""
 
 SWEEP_CURVE_COLUMNS = ["task", "metric", "series", "schedule"]
 """What tells one curve from another."""
@@ -315,7 +316,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _range(numbers: Series) -> str:
-    """Return the least and the largest of some counts, which is one number where they are alike."""
+    """Return the smallest and the largest of some counts, or one number if they are equal."""
     return " to ".join(f"{number:,}" for number in dict.fromkeys((numbers.min(), numbers.max())))
 
 
@@ -328,7 +329,7 @@ def _warning(manifest: Mapping[str, Any], left_out: str) -> str:
     return "".join(f'<p class="warning" role="note">{escape(text)}</p>' for text in texts)
 
 
-ANSWER_HEADER = ("Task", "Smallest error", "Step size", "Error at the end", "95% interval", "How sure")
+ANSWER_HEADER = ("Task", "Algorithm", "Step size", "Error at the end", "95% interval", "How sure")
 
 
 def _answer_table(best: DataFrame) -> str:
@@ -339,7 +340,7 @@ def _answer_table(best: DataFrame) -> str:
         first = _least(own)
         texts = [first.series, brief(first.schedule), *_mean_and_ends(first), how_sure(own)]
         cells = "".join(
-            f'<td{kind} data-title="{title}">{escape(text)}</td>'
+            f'<td{kind} data-title="{title}">{_in_bold(escape(text))}</td>'
             for kind, title, text in zip(kinds, ANSWER_HEADER[1:], texts, strict=True)
         )
         link = escape(urlencode({"view": "best", "task": task, "metric": metric}))
@@ -358,6 +359,11 @@ def _answer_table(best: DataFrame) -> str:
     )
 
 
+def _in_bold(text: str) -> str:
+    """Return text in which it is bold that a question is undecided."""
+    return re.sub(r"^undecided among \d+", r"<strong>\g<0></strong>", text)
+
+
 def brief(schedule: str) -> str:
     """Return a step size with at most four digits.
 
@@ -370,7 +376,7 @@ def brief(schedule: str) -> str:
 
 
 def _mean_and_ends(row: Any) -> tuple[str, str]:
-    """Return a mean and its interval, with digits that the interval is worth."""
+    """Return a mean and its interval, with as many digits as the interval justifies."""
     if row.instances < 2 or not (np.isfinite([row.mean, row.high]).all() and row.high > row.low):
         return number_text(row.mean), interval_words(row)
     mean, low, high = as_precise((row.mean, row.low, row.high), row.high - row.low)
@@ -378,16 +384,16 @@ def _mean_and_ends(row: Any) -> tuple[str, str]:
 
 
 def _least(rows: DataFrame) -> Any:
-    """Return the row with the least error."""
+    """Return the row with the smallest error."""
     return next(rows.sort_values("mean", kind="stable").itertuples())
 
 
 MOST_RIVALS = 3
-"""Series that are named as not told apart from the best."""
+"""How many series are named that cannot be told apart from the best."""
 
 
 def how_sure(rows: DataFrame) -> str:
-    """Return how sure it is that the series with the least error of a task is the best, in words.
+    """Return in words how sure it is that the series with the smallest error on a task is the best.
 
     Parameters
     ----------
@@ -405,12 +411,12 @@ def how_sure(rows: DataFrame) -> str:
     if rivals:
         more = f" and {len(rivals) - MOST_RIVALS} more" if len(rivals) > MOST_RIVALS else ""
         named = "; ".join(rivals[:MOST_RIVALS])
-        return "; ".join([f"intervals overlap with: {named}{more}", *said])
+        return "; ".join([f"undecided among {len(rivals) + 1}: intervals overlap with {named}{more}", *said])
     return "; ".join(["its interval is below all others" if len(others) else "no other was run", *said])
 
 
 def _best_table(best: DataFrame) -> str:
-    """Return the best steps of all tasks and metrics; a script shows those that are asked for."""
+    """Return the best steps of all tasks and metrics; a script shows the selected ones."""
     counts = _counts(best)
     kinds = ["", "", "", NUMBER, NUMBER, *[NUMBER for _ in counts]]
     titles = zip(kinds, [*HEADER, *counts], strict=True)
@@ -433,7 +439,7 @@ def _best_table(best: DataFrame) -> str:
 
 
 MOST_LISTED, LISTS = 100, ("failures", "diverged_units")
-"""Most entries of lists in a manifest, one for each bad unit, that are on the page; the file has all."""
+"""How many entries of lists in a manifest, one for each bad unit, are on the page; the file has all."""
 
 
 def _what_was_run(manifest: Mapping[str, Any]) -> str:
@@ -463,8 +469,8 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
         have; "points" by task, metric and series: errors at the last step by step size, the best step
         size, and learning curves by step size; "instances" by task, on which errors at best steps are
         measured; "together", tasks whose best steps are chosen on the same ones; "overPaths", tasks with
-        intervals over the paths of one instance; "exact", whether there are exact curves beside them;
-        "leftOut", how many curves are not there; "thinned", whether checkpoints were left out.
+        intervals over the paths of one instance; "exact", whether there are exact curves, too;
+        "leftOut", how many curves are missing; "thinned", whether checkpoints were left out.
     """
     (points, over_paths), (best, _) = for_charts(points), for_charts(best)
     owners = points[points["schedule"] != "none"].groupby("schedule")["series"].nunique()
@@ -501,7 +507,7 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
 
 
 def _kept_curves(points: DataFrame, best: DataFrame, shared: list[str]) -> tuple[set[Any], int]:
-    """Return the curves that a page has room for, and how many others it should have."""
+    """Return the curves that a page has room for, and the number of those it has no room for."""
     at_best = best[SWEEP_CURVE_COLUMNS].itertuples(index=False, name=None)
     at_shared = points.loc[points["schedule"].isin(shared), SWEEP_CURVE_COLUMNS].itertuples(
         index=False, name=None

@@ -1,8 +1,8 @@
 """Numbers and tables as text: plain for people, Markdown for the web, LaTeX for print.
 
-A number becomes text by one of the functions whose names end in `_text`: they differ in how many digits
-matter to the reader. Texts make the cells of a `Sheet`, a table as it is read, and `markdown` and `latex`
-write a sheet down.
+The functions whose names end in `_text` turn a number into text; they differ in how many digits matter to
+the reader. Texts are the cells of a `Sheet`, a table for readers, and `markdown` and `latex` write a
+sheet.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 def exact_text(value: float) -> str:
-    """Return a number in the fewest digits that mean this number and no other.
+    """Return a number in the fewest digits that stand for this number and no other.
 
     Examples
     --------
@@ -27,10 +27,10 @@ def exact_text(value: float) -> str:
 
 
 def distinct_texts(values: Iterable[float]) -> dict[float, str]:
-    """Return a text for each number: six digits, or all of them where six would not tell it from others.
+    """Return a text for each number: six digits, or all of them if six would not tell it from the others.
 
-    Numbers that six digits would make look rounder than they are have all their digits, too. What is not a
-    number is left out.
+    Numbers that would look rounder than they are with six digits also get all their digits. Entries that
+    are not numbers are left out.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def distinct_texts(values: Iterable[float]) -> dict[float, str]:
     return {
         value: exact_text(value) if counts[text] > 1 or f"{value:#g}".rstrip(".") != text else text
         for value, text in texts.items()
-    }  # where zeros at the end were cut off, the number may look rounder than it is
+    }  # if zeros at the end were cut off, the number may look rounder than it is
 
 
 def number_text(number: float) -> str:
@@ -69,7 +69,7 @@ def interval_text(low: float, high: float) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Return a ratio with two decimals, or with two digits where decimals would say nothing.
+    """Return a ratio with two decimals, or with two digits if decimals would be useless.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class TableCell(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """A table as it is read.
+    """A table for readers.
 
     Attributes
     ----------

@@ -33,13 +33,14 @@ HOW_TO_READ = """\
   equal numbers of steps.
 - **fair**: one metric for all (full, centred by the stationary mean, or modulo constants: the quotient),
   errors against the bias, after equal numbers of transitions (a step of double chain uses two). The full
-  error counts a constant that the baselines and variance-reduced TD do not set out to find.
-- *In brackets* after a verdict: what it must not be quoted without.
+  error includes a constant that the baselines and variance-reduced TD do not try to find.
+- *In brackets* after a verdict: a caveat without which it must not be quoted.
 - *Runs*: in how many runs the claim held over the tasks, with a 95% Clopper-Pearson interval of the share.
   *Pairs*: share of pairs of run and task in which it held. *Ratio*: typical value (interquartile mean of the
   logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95%
   bootstrap intervals, stratified by task; from 3 runs they are too short.
-- *Seems to*: the runs are too few to tell their share from one half. *Fails in a task*: in more than half of
+- *Seems to*: there are too few runs to tell their share from one half. *Fails in a task*: in more than half
+of
   its runs.
 - *Findings* are the numbered ones on the page "What we found in the paper" of the documentation."""
 
@@ -48,38 +49,61 @@ ALL_EXPLAINED = f"None: ours is within a factor of {NEAR:g} of each under some c
 
 
 HEADLINES = {
-    "fair, centred": "Fair (one centred error for all methods, equal numbers of transitions):",
+    "fair, centred": "Fair (one error for all, equal numbers of transitions):",
     "literal": "Literal (what the paper's text says):",
     "inferred": "Inferred (what fits the paper's numbers best):",
 }
-"""Scores that are summed up first, one sentence each; the one that treats all methods alike begins."""
+"""Scores that are summed up first, one sentence each; the one that treats all methods alike comes first."""
 
 
 def headline(table: DataFrame) -> list[tuple[str, str]]:
-    """Return how much held, in a sentence for each protocol that the table of verdicts has, and what did not.
+    """Return for each protocol in the table of verdicts a sentence on what held, and another on what did not.
 
-    Each claim that did not hold comes with the number of runs in which it did, and with its caveat.
+    Each claim that did not hold comes with the number of runs in which it did, and with its caveat. The fair
+    protocol has claims about one kind of error, and others to which no error matters.
 
     Examples
     --------
-    >>> rows = [("a", "literal", 3, 3, ""), ("b", "literal", 1, 3, "by our constants")]
-    >>> [(held, lost)] = headline(DataFrame(rows, columns=["claim", "score", "held", "of", "caveat"]))
+    >>> rows = [
+    ...     ("a", "literal", "seems to hold", 3, 3, ""),
+    ...     ("b", "literal", "seems to fail", 1, 3, "by our constants"),
+    ... ]
+    >>> columns = ["claim", "score", "word", "held", "of", "caveat"]
+    >>> [(held, lost)] = headline(DataFrame(rows, columns=columns))
     >>> held.split("): ", 1)[1], lost
-    ('1 of 2 claims hold in most runs.', 'Not: b (1 of 3 runs, by our constants).')
+    ('1 of 2 claims seem to hold.', 'Not: b (1 of 3 runs, by our constants).')
     """
     sentences = []
     for score, words in HEADLINES.items():
-        rows = list(table[table["score"] == score].itertuples()) if len(table) else []
+        rows = _rows_of(table, score)
         if not rows:
             continue
+        others = _rows_of(table, "fair") if score.startswith("fair,") else []
         lost = [
             f"{row.claim} ({', '.join(filter(None, (f'{row.held} of {row.of} runs', row.caveat)))})"
-            for row in rows
-            if 2 * row.held <= row.of
+            for row in rows + others
+            if not _holds_mostly(row)
         ]
-        held = f"{words} {len(rows) - len(lost)} of {len(rows)} claims hold in most runs."
-        sentences.append((held, f"Not: {'; '.join(lost)}." if lost else ""))
+        seems = any(row.word.startswith("seems") for row in rows + others if _holds_mostly(row))
+        verb = "seem to hold" if seems else "hold in most runs"
+        held, held_others = (sum(map(_holds_mostly, some)) for some in (rows, others))
+        if others:
+            said = (
+                f"{held} of the {len(rows)} claims about centred errors {verb}; {held_others} "
+                f"of the {len(others)} others."
+            )
+        else:
+            said = f"{held} of {len(rows)} claims {verb}."
+        sentences.append((f"{words} {said}", f"Not: {'; '.join(lost)}." if lost else ""))
     return sentences
+
+
+def _rows_of(table: DataFrame, score: str) -> list[Any]:
+    return list(table[table["score"] == score].itertuples()) if len(table) else []
+
+
+def _holds_mostly(row: Any) -> bool:
+    return bool(2 * row.held > row.of)
 
 
 def verdicts_page(
@@ -103,7 +127,8 @@ def verdicts_page(
     manifest : mapping
         How the study was made.
     findings : str
-        Address of the page of findings about the paper, to which claims link; without one, they name it.
+        Address of the page of findings about the paper, to which claims link; without it, they only name the
+        page.
     claims : iterable of StudyClaim
     """
     claims = list(claims)
@@ -133,7 +158,7 @@ def _overview(claims: list[StudyClaim], table: DataFrame, paper: Paper) -> str:
 
 
 def in_the_paper(claim: StudyClaim, paper: Paper) -> str:
-    """Return in how many tasks a claim holds by the paper's own numbers, in words."""
+    """Return in words in how many tasks a claim holds by the paper's own numbers."""
     try:
         verdict = judge(claim, Printed(paper), PAPER_SCORES["literal"])
     except MissingDataError:
@@ -196,8 +221,8 @@ def unexplained_sheet(unexplained: DataFrame) -> Sheet:
     header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
     note = (
         "Tried: every stored protocol, kind of error and target, in the Euclidean norm, which the paper "
-        "names. These are many choices, and some numbers agree with one of them by chance. Those above do "
-        "not, and we know of no explanation."
+        "names. There are many choices, so a number can agree with one of them by chance. Those above agree "
+        "with none, and we know of no explanation."
     )
     caption = f"Further than a factor of {NEAR:g} from ours under every choice."
     return Sheet("unexplained", caption, header, rows, [note], text_columns=3)
@@ -227,7 +252,7 @@ def study_summary(manifest: Mapping[str, Any]) -> str:
 
 
 def shortfalls(manifest: Mapping[str, Any]) -> list[str]:
-    """Return what a study lacks compared with the whole one, as sentences in Markdown.
+    """Return what a study lacks compared with the full one, as sentences in Markdown.
 
     Examples
     --------
@@ -268,7 +293,7 @@ def study_facts(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _own_step_sizes(protocols: Mapping[str, Any]) -> dict[str, str]:
-    """Say how methods are run that do not take the paper's step sizes."""
+    """Say how the methods that do not take the paper's step sizes are run."""
     return {
         method_title(name): (
             f"constant step size {exact_text(method['step_size'])}, {_pairs(method['params'])}"

@@ -1,4 +1,4 @@
-"""`write_page`: the interactive page of an estimate or a series, or of whatever a results folder holds."""
+"""`write_page`: the interactive page of an estimate, of a series, or of a results folder."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def write_page(
         the results folder of a reproduction, a sweep or claims.
     output : path, optional
         The page; by default ``report/index.html`` in the folder, ``index.html`` in that of claims, and beside
-        the file of an estimate, with the ending ``.html``. An estimate that is in no file needs one. Folders
-        that are missing are made.
+        the file of an estimate, with the ending ``.html``. Needed for an estimate that is not in a file.
+        Missing folders are made.
     overwrite : bool
-        Whether a file that is there may be replaced. The page in a results folder always is: it is made of
-        what the folder holds.
+        Whether an existing file may be replaced. The page in a results folder always is, since it is made
+        from that folder.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def write_page(
         return Path(output)
     folder = results.folder if isinstance(results, Results) else Path(results)
     path, own = page_path(folder, output), output is None and not _is_file(folder)
-    if path.resolve() != folder.resolve():  # which has a message of its own
+    if path.resolve() != folder.resolve():  # which has its own message
         check_free(path, overwrite or own)
     if _is_file(folder):
         _write_stored_page(folder, path)
@@ -85,10 +85,10 @@ def write_page_of(estimate: Answer, path: Path, made: Mapping[str, str]) -> None
 
 
 def _write_stored_page(source: Path, path: Path) -> None:
-    """Write the page of an estimate that is in a file, of whose place it must not be."""
+    """Write the page of an estimate that is stored in a file, which it must not replace."""
     estimate = load_to_show(source)
     if path.resolve() == source.resolve():
-        raise ValueError(f"the page would take the place of the estimate in {source}: name another file")
+        raise ValueError(f"the page would replace the estimate in {source}: name another file")
     written = clock(source.stat().st_mtime)
     write_page_of(estimate, path, {"Estimate": f"{source.name}, written {written}"})
 

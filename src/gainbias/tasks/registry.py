@@ -65,11 +65,11 @@ def task(name: str, seed: int = 0, protocol: Protocol = "literal", **settings: A
     protocol : {"literal", "inferred", "fair"}
         Which features: as the paper's text says, with one scale for all rows (``"literal"``, and ``"fair"``,
         which differs from it in how methods are compared), or with each row scaled to length 1, which fits
-        the paper's numbers better (``"inferred"``). It is about the paper's features: a task with features of
-        its own takes ``"inferred"`` only together with `num_features`.
+        the paper's numbers better (``"inferred"``). It is about the paper's features: a task with its own
+        features accepts ``"inferred"`` only together with `num_features`.
     **settings
-        Other choices than the defaults, by the names in ``TASKS[name].settings``. Where `num_features` is
-        None the task has features of its own; a number asks for that many of the paper's
+        Other choices than the defaults, by the names in ``TASKS[name].settings``. If `num_features` is
+        None the task has its own features; a number selects that many of the paper's
         instead.
 
     Returns
@@ -112,7 +112,7 @@ def task(name: str, seed: int = 0, protocol: Protocol = "literal", **settings: A
 
 
 def as_recipe(name: str) -> Recipe:
-    """Return the recipe of a task, or say what is near.
+    """Return the recipe of a task, or raise an error with a suggestion.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def as_recipe(name: str) -> Recipe:
 
 
 def task_title(name: str) -> str:
-    """Return what tables and figures call a task; for one that is not registered, its id in words.
+    """Return the title of a task in tables and figures; its id in words if it is not registered.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def _features(
 
 @lru_cache(maxsize=8)
 def _solved(name: str, seed: int, settings: tuple[tuple[str, type, Any], ...]) -> tuple[Solution, Source]:
-    """Make and solve a process; the few last ones are kept, because protocols share them.
+    """Make and solve a process; the last few are kept, because protocols share them.
 
     Each setting comes with its type, because 1 and True are the same key.
     """

@@ -1,8 +1,8 @@
 """What a task is: the recipe that makes it, checks of its settings, the task itself, and its map.
 
 A `Recipe` makes a process from a seed and settings, which `as_integer`, `as_number` and their like check:
-each message names the setting, what it must be and what was found. A `Task` is the problem that comes of it,
-with its source; `places_of` says where its states are on a map, if they have places.
+each message names the setting, what it must be and what was found. A `Task` is the resulting problem, with
+its source; `places_of` says where its states are on a map, if they have positions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MakeProcess: TypeAlias = Callable[[int, Settings], tuple[MarkovRewardProcess, So
 MakeFeatures: TypeAlias = Callable[[MarkovRewardProcess], FeatureLike]
 
 MOST_INTEGER = 2**63 - 1
-"""The largest integer of the compiled parts."""
+"""The largest integer in compiled code."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Recipe(InNotebooks):
     paper : PaperNumbers or None
         What the paper prints for the task; None if it is not one of the paper's.
     title : str
-        What tables and figures call the task; by default its id in words.
+        Title of the task in tables and figures; by default its id in words.
     needs : tuple of str
         Optional modules that its process is made with.
 
@@ -185,9 +185,9 @@ class Task(InNotebooks):
     problem : Problem
         Process and features.
     seed : int
-        What the chain, the policy and the features were drawn with.
+        The seed of the chain, the policy and the features.
     protocol : {"literal", "inferred", "fair"}
-        Whose features these are (see `task`).
+        The protocol of the features (see `task`).
     settings : mapping
         Every choice that was made, defaults included.
     source : mapping
@@ -289,11 +289,11 @@ class Places:
 
 
 NOWHERE = Places([""], *np.zeros((3, 0), dtype=np.int64))
-"""The map of a task whose states have no places."""
+"""The map of a task whose states have no positions."""
 
 
 def places_of(task: Task) -> Places | None:
-    """Return where the states of a task are, or None if they have no places.
+    """Return where the states of a task are, or None if they have no positions.
 
     Examples
     --------

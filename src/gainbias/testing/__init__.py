@@ -1,8 +1,8 @@
 """The contract suite: checks that every algorithm must pass, yours and those of this package.
 
 `check_algorithm` makes all checks. Start with `suite`, the table of them and the report; each check is a
-function in `dependence` (what runs depend on, and what not) or in `declared` (steps are what is declared, and
-runs go where it is declared, and as fast). They share the small problems and single steps of `drive`.
+function in `dependence` (what runs depend on, and what not) or in `declared` (steps are as declared, and runs
+go to the declared limit at the declared rate). They share the small problems and single steps of `drive`.
 
 Examples
 --------

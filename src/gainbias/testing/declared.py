@@ -32,7 +32,7 @@ from gainbias.types import Floats
 
 FIELD_TOLERANCE = 1e-12
 SMALL_STEPS = 2.0 ** -np.arange(4.0, 11.0)
-"""Step sizes from which the mean update for steps that go to 0 is extrapolated, where it must be."""
+"""Step sizes from which the mean update for steps that go to 0 is extrapolated, if necessary."""
 
 
 def mean_field_is_true(case: Case) -> str:
@@ -234,7 +234,7 @@ WEAK = 0.05
 """Below this rate of return, first errors are not forgotten in a short run."""
 
 SLOPE_TOLERANCE = 0.06
-"""What the curves may bend because the number of steps is finite."""
+"""Tolerance for the bend of curves because the number of steps is finite."""
 
 
 def limit_solves_the_mean_field(case: Case) -> str:
@@ -274,7 +274,7 @@ def limit_attracts(case: Case) -> str:
 
 
 def runs_approach_the_limit(case: Case) -> str:
-    """Runs of all seeds come closer to the limit, on the quotient by the constants if it is a line."""
+    """Runs of all seeds come closer to the limit, modulo constants if it is a line."""
     case.need_a_limit()
     missed = _without_constants(case, curves(case).missed)
     return _falls((missed**2).sum(axis=-1), "squared error")
@@ -287,9 +287,9 @@ def gain_is_learned(case: Case) -> str:
 
 
 def constants_do_what_is_declared(case: Case) -> str:
-    """Along the constants runs end where chance leaves them if the limit is a line; otherwise in one point.
+    """Along the constants, runs end at random if the limit is a line; otherwise at one point.
 
-    The first weights differ along the constants too, and the declared limit says what that does.
+    The first weights also differ along the constants, and the declared limit says what follows from that.
     """
     case.need_a_limit()
     ones = case.problem.ones_weights
@@ -361,7 +361,7 @@ def _limit(case: Case) -> Floats:
 
 
 def _without_constants(case: Case, weights: Floats) -> Floats:
-    """Take off what points along the weights of the constant 1, where the limit is a line."""
+    """Remove the component along the weights of the constant 1 if the limit is a line."""
     ones = case.problem.ones_weights
     if not case.on_a_line or ones is None:
         return weights

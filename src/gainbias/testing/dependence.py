@@ -1,8 +1,8 @@
 """Checks of what a run depends on, and what it must not depend on.
 
 It depends on its seed, its step sizes and its parameters. It does not depend on being compiled, on
-checkpoints, threads and other lanes: these change no bit. Nor on what is only a way to write the problem:
-names of states, how features are stored, and units and zero of the rewards.
+checkpoints, threads and other lanes: these change no bit. Nor does it depend on how the problem is
+written: names of states, storage of features, and units and zero of the rewards.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BIT_STEPS = 24
 
 
 def compiled_equals_python(case: Case) -> str:
-    """Compiled steps leave the same bits in the state as the Python form, alone and in company."""
+    """Compiled steps leave the same bits in the state as the Python form, alone and with other lanes."""
     if not case.declared.bitwise:
         return _compare_forms(case, lambda found, told, what: close(found, told, 1e-12, what))
     return _compare_forms(case, same_bits)
@@ -70,7 +70,7 @@ def _compare_forms(case: Case, compare: Callable[[Any, Any, str], Any]) -> str:
 
 
 def widths(form: Form) -> tuple[int, ...]:
-    """Return the numbers of lanes that go together: 1, and as many as fit."""
+    """Return the numbers of lanes that run together: 1, and as many as fit."""
     return (1, LANES) if form.laned else (1,)
 
 
@@ -116,7 +116,7 @@ STEP_SIZES = [0.05, 0.1, 0.2]
 
 
 def state_is_its_own(case: Case) -> str:
-    """The first state shares no memory with what the algorithm is told, nor do its fields with each other."""
+    """The first state shares no memory with the algorithm's inputs, nor do its fields with each other."""
     rig = Rig(case)
     state = rig.begin(first_weights(case.problem))
     told = [rig.setting.weights, case.problem.ones_weights, *state]
@@ -128,7 +128,7 @@ def state_is_its_own(case: Case) -> str:
 
 
 def cuts_change_no_bit(case: Case) -> str:
-    """Checkpoints, and where the kernel is left and entered again, change no bit."""
+    """Checkpoints, and the places where the kernel is left and entered again, change no bit."""
     whole = _run(case, checkpoints=[RUN_STEPS])
     for checkpoints in ([7, 31], range(RUN_STEPS)):
         _same(_run(case, checkpoints=checkpoints), whole, "with more checkpoints")
@@ -146,7 +146,7 @@ def threads_change_no_bit(case: Case) -> str:
 
 
 def company_changes_no_bit(case: Case) -> str:
-    """A lane alone has the bits it has in company, whatever the parameters of the others."""
+    """A lane has the same bits alone and together with others, whatever their parameters."""
     columns = zip(*all_params(case.algorithm), strict=True)
     grid: Any = {name: list(dict.fromkeys(c)) for name, c in zip(case.params._fields, columns, strict=True)}
     together = _run(case, seeds=[3], step_size=STEP_SIZES, params=grid)

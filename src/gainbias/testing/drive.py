@@ -1,7 +1,7 @@
 """What all checks share: algorithms on small problems, driven step by step, and comparisons of numbers.
 
 A `Case` is an algorithm on one small problem with one setting of its parameters; all checks take one, and
-raise `Skip` if they do not apply to it. `Rig` makes its steps by hand, uncompiled; `follow` lets it run
+raise `Skip` if they do not apply to it. `Rig` takes its steps by hand, uncompiled; `follow` runs it
 compiled along a given path. `same_bits`, `close` and `within_errors` say how far two answers are apart.
 """
 
@@ -32,7 +32,7 @@ FEATURE_KINDS = ("dense", "constants", "sparse", "tabular")
 """Dense features that do not span the constants, dense ones that do, sparse ones that do not, and tabular."""
 
 FEW, SEVERAL = 3, 8
-"""Numbers of states: few where everything is enumerated, several where paths are compared."""
+"""Numbers of states: few if everything is enumerated, several if paths are compared."""
 
 SEED = 101
 """With it the mean fields of the problems with few states pull strongly, so that short runs converge."""
@@ -124,7 +124,8 @@ def is_radius(allowed: ParameterRange) -> bool:
 def all_params(algorithm: Algorithm) -> list[Any]:
     """Return the parameters that are tried: the usual ones, one changed at a time, and all of them changed.
 
-    Usual are the defaults, or what the algorithm declares for trials. Only those with bounds are changed.
+    The usual ones are the defaults, or those that the algorithm declares for trials. Only those with bounds
+    are changed.
 
     Examples
     --------
@@ -199,7 +200,7 @@ def _features(kind: str, num_states: int, rng: np.random.Generator) -> Floats:
 
 
 class Rig:
-    """One lane of an algorithm whose steps are made by hand, uncompiled.
+    """One lane of an algorithm whose steps are taken by hand, uncompiled.
 
     Parameters
     ----------

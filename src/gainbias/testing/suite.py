@@ -1,7 +1,7 @@
 """The contract that every algorithm keeps: one table of checks, `CHECKS`, `check_algorithm`, and its report.
 
-A check that does not apply is skipped, and one skipped check says little. But where *all* results of a check
-are skipped, because the algorithm declares too little, a whole class of mistakes passes unseen. Each such
+A check that does not apply is skipped, and one skipped check says little. But if *all* results of a check
+are skipped, because the algorithm declares too little, a whole class of mistakes goes unnoticed. Each such
 class is a `Power`, and `gaps` names those that are missing. Results, gaps and the `Report` on all of them
 are at the end.
 """
@@ -22,7 +22,7 @@ from gainbias.testing.drive import FEATURE_KINDS, FEW, SEVERAL, Case, Skip, all_
 
 @dataclass(frozen=True)
 class Check:
-    """A check, and where it is made.
+    """A check, and the cases in which it is made.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Power:
     checks : tuple of str
         Their names; if none of them was made, it is not checked.
     unseen : str
-        What passes unseen then, and what to declare.
+        What goes unnoticed then, and what to declare.
     grave : bool
         Whether wrong algorithms pass then, so that a warning is given.
     """
@@ -197,11 +197,11 @@ CHECKING_POWERS = (
         grave=True,
     ),
 )
-"""What may stay unchecked, the gravest last."""
+"""What may remain unchecked, the most serious last."""
 
 
 def gaps(algorithm: Algorithm, results: Sequence[Result]) -> tuple[NotChecked, ...]:
-    """Return what was not checked, the gravest last.
+    """Return what was not checked, the most serious last.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class NotCheckedWarning(UserWarning):
 
 @dataclass(frozen=True)
 class NotChecked:
-    """A property that no check looked at.
+    """A property that no check covered.
 
     Attributes
     ----------
@@ -291,7 +291,7 @@ class NotChecked:
     why : str
         The reasons for which all checks of it were skipped.
     unseen : str
-        What passes unseen, and what to declare.
+        What goes unnoticed, and what to declare.
     grave : bool
         Whether plainly wrong algorithms pass.
 
@@ -314,7 +314,7 @@ class NotChecked:
 class Report:
     """All results for one algorithm; printing it shows every failure, and a line for each check.
 
-    What no check looked at is named in the first line and explained in the last ones.
+    Properties that no check covered are named in the first line and explained in the last ones.
 
     Attributes
     ----------
@@ -322,7 +322,7 @@ class Report:
         Its name.
     results : tuple of Result
     not_checked : tuple of NotChecked
-        What was not checked because the algorithm declares too little, the gravest last.
+        What was not checked because the algorithm declares too little, the most serious last.
 
     Examples
     --------
@@ -353,7 +353,7 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing failed, and nothing was left unchecked with which a wrong algorithm passes."""
+        """Whether nothing failed, and nothing was left unchecked that would let a wrong algorithm pass."""
         return not self.failures and not any(gap.grave for gap in self.not_checked)
 
     def __str__(self) -> str:

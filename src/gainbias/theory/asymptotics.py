@@ -1,4 +1,4 @@
-"""How errors shrink in the end: covariances of sqrt(t) times the error, and what they cost in transitions.
+"""How errors shrink in the long run: covariances of sqrt(t) times the error, and the cost in transitions.
 
 Near its limit an algorithm is a linear equation with noise of long-run covariance C (see `linearise`).
 Write B for its matrix A with rows scaled by the step sizes of the entries of x, times t.
@@ -6,22 +6,24 @@ Write B for its matrix A with rows scaled by the step sizes of the entries of x,
 - Step sizes a / t: the covariance solves (B - I/2) S + S (B - I/2)^T = C', C' being C with rows and columns
   scaled in the same way. All rates of B must exceed 1/2; otherwise errors shrink more slowly than t^-1/2.
 - Averages of the weights over steps with slowly shrinking step sizes: A^-1 C A^-T, whatever the step sizes
-  (Polyak and Ruppert). Means that have steps 1/t enter with the weight that their history has.
+  (Polyak and Ruppert). Means with steps 1/t enter with the weight of their history.
 - Least squares, the sample's own version of the equation: all noise counts once. Along a chain no covariance
-  is smaller. Independent transitions hold more: there the mean of V(s') - V(s) is known to be 0 while its
-  sample mean is not, and differential-td, whose gain is the mean of r + V(s') - V(s), makes use of that. So
-  does least squares with a weight on the mean of the values; without one (TD(0) outside the constants) not.
+  is smaller. Independent transitions contain more information: the mean of V(s') - V(s) is known to be 0
+  while its sample mean is not. Differential-td, whose gain is the mean of r + V(s') - V(s), uses that. So
+  does least squares with a weight on the mean of the values, but not without one (TD(0) outside the
+  constants).
 
 The noise of an algorithm at its limit, and its long-run covariance.
 
 At the limit the change of x in a step, divided by the step size, has mean 0: it is noise. It is a sum of
 pieces l (u + v): a vector l that depends on the state of one chain, times numbers u and v that depend on the
-transitions of the first and of the second chain. Along chains, noise of different steps is correlated, and
+transitions of the first and of the second chain. Along chains, the noise of different steps is correlated,
+and
 
     C = E[e_0 e_0^T] + sum over k >= 1 of (E[e_0 e_k^T] + E[e_k e_0^T])
 
 needs the sum over k >= 0 of E[e_k | first states], which solves a Poisson equation. For a function of the
-states of both chains that has mean 0 over either of them, the sum of P^k F P^kT is got by doubling.
+states of both chains that has mean 0 over either of them, the sum of P^k F P^kT is computed by doubling.
 
 Algorithms close to their limit: a linear equation with noise, also where means multiply weights.
 """
@@ -71,7 +73,7 @@ class NoisePiece:
     Attributes
     ----------
     chain : {0, 1}
-        Whose state decides the vector.
+        The chain whose state decides the vector.
     vectors : (states of that chain, k) array
     numbers : list of (transitions of a chain,) arrays
         For the first and for the second chain.
@@ -88,7 +90,7 @@ class Noise:
     Parameters
     ----------
     sources : pair of Source
-        The two chains; one of a single state stands in for a chain that is not used.
+        The two chains; a chain of a single state replaces one that is not used.
     pieces : list of Piece
     """
 
@@ -192,13 +194,13 @@ def _doubled(first: RowSource, second: RowSource, values: Floats) -> Floats:
 class Linear:
     """Near the limit, x changes in a step by alpha (noise - A (x - limit)); running means by their own steps.
 
-    x is put together of the affine fields, of which the weights come first, and of running means of features
-    and rewards that multiply them, if there are any.
+    x consists of the affine fields, with the weights first, and of running means of features and rewards
+    that multiply them, if there are any.
 
     Attributes
     ----------
     matrix : (k, k) array
-        A; the rows of running means are those of means with steps of their own.
+        A; the rows of running means are those of means with their own steps.
     covariance : (k, k) array
         Long-run covariance of the noise.
     same_step : (k, k) array
@@ -224,7 +226,7 @@ def linearise(
     Parameters
     ----------
     algorithm, problem, params
-        The algorithm, on what, and its parameters as its NamedTuple.
+        The algorithm, the problem, and the parameters as the algorithm's NamedTuple.
     first : (d,) array
         First weights, on which the limit may depend.
     sampling : {"markov", "iid"}
@@ -290,7 +292,7 @@ def _whole_limit(
 
 
 def _sources(problem: Problem, origin: Floats, chains: int, frozen: bool) -> tuple[RowSource, RowSource]:
-    """Return both chains; the mean also stands in for a second chain that is not used."""
+    """Return both chains; the mean also replaces a second chain that is not used."""
     first = chain_source(problem, origin, problem.solution.stationary)
     return first, first if chains == 2 and not frozen else mean_source(problem, origin)
 
@@ -387,13 +389,13 @@ def asymptotic_covariance(
     Returns
     -------
     (d, d) array
-        Where the limit is a line, chance moves the weights along it for ever; that direction is left out.
+        If the limit is a line, chance moves the weights along it forever; that direction is left out.
 
     Raises
     ------
     ValueError
-        If a is too small: errors then shrink more slowly than t^-1/2, and the message says from which a on
-        they do not.
+        If a is too small: errors then shrink more slowly than t^-1/2, and the message says how large a
+        must be.
 
     Examples
     --------
@@ -439,8 +441,8 @@ def efficiency(
 ) -> float:
     """Return how many times as many transitions as least squares an algorithm needs for the same small error.
 
-    The yardstick depends on what is estimated, not on the algorithm. If features span the constant values,
-    all undiscounted algorithms have the same limit up to a constant. All are compared with `lstd` as it is,
+    The reference depends on what is estimated, not on the algorithm. If features span the constant values,
+    all undiscounted algorithms have the same limit up to a constant. All are compared with plain `lstd`,
     with ``mean_weight=1``, in the error of the same `kind`: equal errors have equal efficiencies, and larger
     errors larger ones. Otherwise algorithms with different limits estimate different things. Each is then
     compared with `lstd` of the `mean_weight` that has its limit, such as 0 for td-lambda and 1 for
@@ -448,18 +450,18 @@ def efficiency(
 
     Along a chain 1 is the best for the errors "centred" and "quotient", to which a constant does not matter.
     In the "full" error, however transitions are drawn, differential-td and projected-td can score less than
-    1: they settle on another constant than least squares, which gives values the mean 0, and chance moves
-    theirs less. They estimate another number there, not the same one better. With independent transitions
-    some can need fewer in all errors: differential-td, and, where features span the constants, also
-    td-lambda. Double-chain methods count two transitions for each step.
+    1: they settle on a different constant than least squares, which gives values the mean 0, and chance
+    moves their constant less. They estimate a different number there, not the same one better. With
+    independent transitions some can need fewer in all errors: differential-td, and, where features span the
+    constants, also td-lambda. Double-chain methods count two transitions for each step.
 
     Parameters
     ----------
     algorithm, problem, step_size, params, sampling, tail_average
         As for `asymptotic_covariance`.
     kind, norm
-        Which error of the values is compared (see `Trace.errors`), about the algorithm's own limit. Where the
-        limit is a line, "full" means nothing.
+        Which error of the values is compared (see `Trace.errors`), relative to the algorithm's own limit. If
+        the limit is a line, "full" means nothing.
 
     Examples
     --------
@@ -488,8 +490,8 @@ def efficiency(
 def least_covariance(algorithm: Algorithm, problem: Problem, params: Any, sampling: Sampling) -> Floats:
     """Return the covariance, per transition, of least squares for the limit of an algorithm.
 
-    Where features span the constants, the mean weight of an equation decides about the constant only, or,
-    without one, leaves it open: then least squares has the paper's, 1, for all.
+    If features span the constants, the mean weight of an equation determines only the constant, or leaves
+    it open if it is 0: then least squares has the paper's weight, 1, for all.
     """
     if algorithm.declared.discounted:
         limit = weights_limit(algorithm, problem, params, np.zeros(problem.num_features))
@@ -530,7 +532,7 @@ def _least_squares(problem: Problem, mean_weight: float, sampling: Sampling) -> 
     limit = weights_limit(relative, problem, params, np.zeros(problem.num_features))
     field = bound_field(relative.declared.frozen_field, params)
     linear = linear_field(problem, field, limit, len(limit), 2, sampling, frozen=True)
-    # At the end all means have seen all transitions, so their noise counts once.
+    # At the end all means include all transitions, so their noise counts once.
     return _covariance(_with_means_in(linear, 1.0, 1.0, 1.0))
 
 
@@ -574,7 +576,7 @@ def _with_harmonic_steps(algorithm: Algorithm, params: Any, linear: Linear, a: f
 
 
 def _reduced(linear: Linear, solved: Any) -> Floats:
-    """Solve for the covariance of x, without directions that never change or that change nothing."""
+    """Solve for the covariance of x, without directions that never change or have no effect."""
     matrix, noise, now = linear.matrix, linear.covariance, linear.same_step
     left, sizes, right = linalg.svd(matrix)
     null = sizes <= NEGLIGIBLE_NOISE * sizes[0]
@@ -594,7 +596,7 @@ def _solved(matrix: Floats, noise: Floats) -> Floats:
 
 
 def _with_means_in(linear: Linear, own: float, crossed: float, means: float) -> Linear:
-    """Return the equation of the fields alone, with the noise of the means, weighed, in theirs."""
+    """Return the equation of the fields alone, with the weighted noise of the means added to theirs."""
     m = linear.num_fields
     noise, pull = linear.covariance, linear.matrix[:m, m:]
     cross = noise[:m, m:] @ pull.T

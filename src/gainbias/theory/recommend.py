@@ -1,4 +1,4 @@
-"""Recommended step sizes and numbers of steps: what a theorem certifies, and what is enough in fact.
+"""Recommended step sizes and numbers of steps: what a theorem certifies, and what is enough in practice.
 
 `recommend` is what users call. The certified choice comes from `certified`; `_Search` finds the practical
 one on a grid of step sizes, by exact curves or, where there are none, by runs.
@@ -30,13 +30,13 @@ from gainbias.theory.curve.enumeration import check_sampling
 from gainbias.types import Floats
 
 STEP_HALVINGS = 16
-"""Number of constant step sizes that are tried: the largest sensible one, and each half of the one before."""
+"""Number of constant step sizes that are tried: the largest sensible one, then always half the previous."""
 
 MULTIPLES = (1.0, 2.0, 4.0)
 """Harmonic step sizes a / (t + c0) that are tried have a times the slowest rate equal to these."""
 
 NUM_CHECKPOINTS = 400
-"""Numbers of steps at which errors are looked at, evenly spaced on a logarithmic scale."""
+"""Numbers of steps at which errors are checked, evenly spaced on a logarithmic scale."""
 
 FIRST_LENGTH = 2000
 """Length of the first runs."""
@@ -45,10 +45,10 @@ RUN_GROWTH = 8
 """Runs that are too short are made longer by this factor."""
 
 STEPS_ONE_BY_ONE = 100
-"""This many steps are looked at one by one, from the recommended number on."""
+"""This many steps are checked one by one, from the recommended number on."""
 
 COARSE = 50
-"""After a late error that is too large, the next step tried is later by a part of its number: 1 / this."""
+"""After a late error that is too large, the next step tried is later by 1 / this of its number."""
 
 FAR = 10
 """Steps a / (t + c0)^xi that shrink are followed at least until t + c0 is larger by this factor."""
@@ -67,7 +67,7 @@ PATIENCE = 30.0
 
 
 class Practical(NamedTuple):
-    """The fewest steps, over a grid of step sizes, from which on the expected squared error is small enough.
+    """The fewest steps, over a grid of step sizes, after which the expected squared error stays small enough.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Practical(NamedTuple):
     standard_error : float or None
         That of `mean_squared_error` if it is a mean over runs; None if it is exact.
     checked_until : int
-        Number of steps up to which the error was seen to stay small enough.
+        Number of steps up to which the error was checked to stay small enough.
     """
 
     step_size: Schedule | None
@@ -105,8 +105,8 @@ class Recommendation(InNotebooks):
     reason : str
         The reason why there is no certificate; empty if there is one.
     practical : Practical or None
-        What is enough in fact: from there on the error stays small enough, not only there. None if no step
-        size of the grid does that within `max_steps`.
+        The choice that is enough in practice: the error stays small enough from there on. None if no step
+        size of the grid achieves that within `max_steps`.
     grid : tuple of Schedule
         The step sizes that were tried.
     max_steps : int
@@ -198,11 +198,11 @@ def recommend(
     algorithm, problem, sampling, params, initial_weights
         As for `run`.
     epsilon : float
-        Wanted expected squared distance of the weights from their limit (from its line, where it is one).
+        Wanted expected squared distance of the weights from their limit (from the line, if it is a line).
     max_steps : int
-        Practical choices with more steps are not looked for. Errors are looked at beyond them.
+        Practical choices with more steps are not considered; errors are checked beyond that.
     lanes : int
-        Number of runs that replace exact curves where there are none, or where they take too long. The error
+        Number of runs that replace exact curves if there are none, or if they take too long. The error
         must then be below epsilon by two standard errors.
 
     Returns
@@ -217,16 +217,16 @@ def recommend(
     An error that is small for a while is not enough: it must stay at most epsilon. For the certified choice
     the bound stays below epsilon for all later numbers of steps. For the practical one the curve is followed
     to ``practical.checked_until``: at each of the first 100 steps, then at 400 numbers of steps, even and odd
-    in turn, evenly spaced on a logarithmic scale. How far that is depends on the step sizes.
+    in turn, evenly spaced on a logarithmic scale. How far the curve is followed depends on the step sizes.
 
     - Constant ones: at least to 4 times the number of steps, and for 20 / (a rate) steps more, where rate is
-      the slowest rate of the mean update or of the running means. What is left of the start has then shrunk
+      the slowest rate of the mean update or of the running means. The effect of the start has then shrunk
       by a factor of about e^20, so that the last errors are the limiting ones.
     - Harmonic ones: until t + c0 is 10 times larger. There the error falls, like 1/t for those of the grid.
     - An algorithm without step sizes, or whose mean update is not known: to 10 times the number of steps.
 
-    Along a chain 10 mixing times (to a distance of 1/2) are added. By runs, two standard errors are added to
-    the error at each of these numbers of steps. Nothing is said about steps further out.
+    Along a chain 10 mixing times (to a distance of 1/2) are added. With runs, two standard errors are added
+    to the error at each of these numbers of steps. Steps further out are not checked.
 
     Examples
     --------
@@ -314,7 +314,7 @@ class _Search:
         return best._replace(step_size=None) if best and self.algorithm.declared.step_free else best
 
     def _best_of(self, grid: tuple[Schedule, ...], limit: int, **how: Any) -> Practical | None:
-        """Return the best within some number of steps; one that is found lowers the number for the rest."""
+        """Return the best choice within some number of steps; each one found lowers that for the rest."""
         best = None
         for schedule in grid:
             begun = False
@@ -332,7 +332,7 @@ class _Search:
         return best
 
     def _lasting(self, schedule: Schedule, curve: Curve, limit: int, **how: Any) -> Practical | None:
-        """Return from where on the error is small enough, not only up to some limit but far beyond it."""
+        """Return the number of steps after which the error is small enough, checked far beyond the limit."""
         steps = self._from_where(curve)
         while steps is not None and steps <= limit:
             curve = self._curve(schedule, steps, self._far(schedule, steps), **how)

@@ -4,8 +4,35 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 
 ERRORS = ("SEVERE", "WARNING")
+
+MOUSE = (
+    "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"
+)
+"""Without it a browser that has no window has no mouse either, and shows what else appears under one."""
+
+
+def find_programs():
+    """Return the paths of the system's browser and its driver, or None if one of them is missing."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    return (browser, driver) if browser and driver else None
+
+
+def start_driver(programs):
+    """Start the browser without a window."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs[0]
+    words = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", MOUSE)
+    for word in words:
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(programs[1]))
 
 
 class Browser:

@@ -1,14 +1,13 @@
 """A real browser: the system's Chromium and its driver, never one that a package downloads."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from gainbias.report.pages.paper_study import write_study_page
 from gainbias.report.paper_tables import study_tables
-from tests.report.interactive.browser import Browser
+from tests.report.interactive.browser import Browser, find_programs, start_driver
 
 REQUIRED = "GAINBIAS_REQUIRE_BROWSER"
 """Set where these tests must not be skipped."""
@@ -24,14 +23,13 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def programs():
     """Paths of browser and driver."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not (browser and driver):
+    found = find_programs()
+    if found is None:
         message = "no Chromium with chromedriver here: apt-get install chromium chromium-driver"
         if os.environ.get(REQUIRED):
             pytest.fail(message)
         pytest.skip(message)
-    return browser, driver
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -46,15 +44,7 @@ def screenshots(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def driver(programs):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = programs[0]
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(programs[1]))
+    driver = start_driver(programs)
     yield driver
     driver.quit()
 

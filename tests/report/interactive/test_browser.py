@@ -157,17 +157,18 @@ class TestState:
         assert window.complaints() == []
 
     def test_the_answer_is_on_the_first_screen_under_the_fair_protocol(self, window, tables):
-        cell = ".overview tbody tr td:nth-child(2)"
-        for size, seen in (({"width": 1280, "height": 800}, ".overview tbody tr"), (PHONE, cell)):
+        place = "return document.querySelector(arguments[0]).getBoundingClientRect()"
+        for size in ({"width": 1280, "height": 800}, PHONE):
             window.open(**size)
-            box = window.run("return document.querySelector(arguments[0]).getBoundingClientRect()", seen)
-            assert box["bottom"] <= size["height"]
-            assert box["right"] <= size["width"]
-        assert window.find("#verdicts").is_displayed()
-        first = window.texts(cell)[0]
+            for seen in ("#verdicts > details", ".overview tbody tr"):
+                box = window.run(place, seen)
+                assert 0 < box["top"] < box["bottom"] <= size["height"]
+                assert box["right"] <= size["width"]
+        first = window.texts(".overview tbody tr td:nth-child(2)")[0]
         row = tables.verdicts.query("claim == 'most-settings' and score == 'fair, quotient'").iloc[0]
         assert " ".join(first.split()).startswith(f"{row['word']} {row['held']} of {row['of']}")
-        window.open("view=curves")
+        window.open("view=curves", width=1280, height=800)
+        assert window.run(place, "#chart")["top"] < 0.6 * 800  # not only its controls
         shown = [window.find(f'#curves [data-choice="{name}"]') for name in ("protocol", "kind", "axis")]
         assert [box.get_property("value") for box in shown] == ["fair", "quotient", "transitions"]
 
@@ -204,7 +205,9 @@ class TestTables:
         window.open("view=tables&protocol=inferred")
         ours, printed = (window.texts(f".grid tbody td:nth-child({place})") for place in (3, 4))
         for text, mean, spread in zip(ours, table["our_mean"], table["our_std"], strict=True):
-            assert text == f"{mean:.{len(text.partition(' ±')[0].partition('.')[2])}f} ± {spread:#.2g}"
+            decimals = [len(number.partition(".")[2]) for number in text.split(" ± ")]
+            assert len(set(decimals)) == 1  # a mean has no more digits than its spread
+            assert text == f"{mean:.{decimals[0]}f} ± {spread:#.2g}"
         assert [float(text.split(" ±")[0]) for text in printed] == table["paper_mean"].tolist()
 
     def test_every_table_is_shown_alone(self, window):
@@ -260,6 +263,16 @@ class TestVerdicts:
         titles = window.texts(".overview thead th")[1:]
         cells = window.run("return [...document.querySelectorAll('.overview td')].map(e => e.dataset.title)")
         assert set(cells) <= {*titles, "Fair"}
+
+    def test_what_only_seems_so_is_not_filled(self, window):
+        window.open("view=verdicts")
+        grounds = window.run(
+            "return ['.verdict.unsure', '.verdict:not(.unsure)'].map(kind =>"
+            "[...document.querySelectorAll(kind)].map(e => getComputedStyle(e).backgroundColor))"
+        )
+        clear = "rgba(0, 0, 0, 0)"
+        assert set(grounds[0]) == {clear}
+        assert clear not in grounds[1]
 
     def test_a_claim_is_opened_by_its_link(self, window):
         window.open("view=verdicts")

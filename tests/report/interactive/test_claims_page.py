@@ -9,6 +9,7 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
+from gainbias.experiments.claims.claim import CLAIMED, Part
 from gainbias.experiments.claims.registry import CLAIMS
 from gainbias.report.claims import claims_html, part_cells, read_claims
 from gainbias.report.pages.frame import typeset
@@ -62,6 +63,32 @@ def test_a_damaged_file_is_named(tmp_path, capsys, content):
     assert "claims.json is damaged or was written by another version" in capsys.readouterr().err
 
 
+class TestWhatIsClaimed:
+    def test_it_is_not_the_mark_at_which_a_claim_passes(self, stored):
+        html = unescape(re.sub(r"<[^>]*>", "", claims_html(stored, MADE)))
+        assert "1.941 (1.916 to 1.966); claimed at most 2; passes up to 2.1: double-chain" in html
+        assert "claimed at most 4; passes up to 4.1: single-chain" in html
+        assert "0.2264 (0.2252 to 0.2275); claimed 0.2; holds within the tolerance of 0.1: double" in html
+        assert "claimed at most 2.1" not in html
+
+    def test_every_mark_with_room_for_errors_has_its_claim(self, stored):
+        """Those of bounds are what is claimed, and `about` has both numbers."""
+        marks = {(each.id, part.expected) for each in stored for part in each.parts if part.verdict}
+        listed = {(name, mark) for name, said in CLAIMED.items() for mark in said}
+        limits = {(name, mark) for name, mark in marks if mark.startswith(("at most", "at least"))}
+        assert limits - listed == {("bound-holds", "at most 1")}
+        assert listed - limits == {("eta-order-markov", "at most 2.1 by the theorem")}
+
+    def test_digits_follow_the_interval(self):
+        part = Part("power", -0.305, -2.595, 1.985, "at most 0.1", "undecided")
+        assert part_cells("parity-answer", part)[1:4] == (
+            "-0.3",
+            "-2.6 to 2.0",
+            "at most 0; passes up to 0.1",
+        )
+        assert part_cells("", Part("ratio", 0.04, 0.003, 2.5))[1:3] == ("0.040", "0.003 to 2.500")
+
+
 class TestInABrowser:
     def test_verdicts_are_the_stored_ones(self, window, stored):
         window.open()
@@ -97,6 +124,23 @@ class TestInABrowser:
         assert window.fragment() == "claim=dimension"
         assert window.complaints() == []
 
+    def test_the_answer_leads_to_claims_that_do_not_hold(self, window, stored):
+        window.open()
+        missed = [each.id for each in stored if each.verdict != "holds"]
+        assert window.texts(".answer a") == missed
+        window.find(".answer a").click()
+        window.run("return new Promise(done => setTimeout(done, 100))")
+        assert window.find(f'[data-claim="{missed[0]}"]').get_attribute("open")
+
+    def test_the_figure_that_decides_stands_below_its_claim(self, window, stored):
+        window.open()
+        shown = window.texts(".claim > summary .evidence")
+        for each, text in zip(stored, shown, strict=True):
+            part = next(part for part in each.parts if part.verdict == each.verdict)
+            name, figure, interval, claimed, _ = map(read, part_cells(each.id, part))
+            assert text.startswith(f"{figure} ({interval})" if part.low < part.high else f"{figure}; ")
+            assert f"; claimed {claimed}: {name}" in text
+
     def test_a_single_claim_is_open(self, driver, stored, tmp_path):
         path = tmp_path / "page.html"
         path.write_text(claims_html(stored[:1], MADE))
@@ -110,7 +154,7 @@ class TestInABrowser:
         rows = window.texts("[data-claim=rate] .parts tbody tr")
         parts = next(result for result in stored if result.id == "rate").parts
         assert [[cell.strip() for cell in row.split("\t")] for row in rows] == [
-            [read(cell) for cell in part_cells(part)] for part in parts
+            [read(cell) for cell in part_cells("rate", part)] for part in parts
         ]
         assert "a η1 = 0.2" in rows[1]
 

@@ -54,7 +54,7 @@ def test_features_that_are_not_in_the_file(tmp_path):
     estimate.save(tmp_path / "drift.npz")
     assert cli.main(["report", str(tmp_path / "drift.npz"), "--quiet"]) == cli.DONE
     text = text_of((tmp_path / "drift.html").read_text())
-    assert "There are no values here: their features are a function, which a file" in text
+    assert "There are no values here: their features are a function, which the file" in text
     assert "the given function: 3 features" in text
 
 
@@ -112,5 +112,5 @@ def test_a_folder_that_is_made_is_named(stored, capsys):
 def test_an_estimate_is_not_overwritten(stored, capsys):
     before = stored.read_bytes()
     assert cli.main(["report", str(stored), "--output", str(stored)]) == cli.WRONG_INPUT
-    assert "would take the place" in capsys.readouterr().err
+    assert "would replace the estimate" in capsys.readouterr().err
     assert stored.read_bytes() == before

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import gymnasium
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import gainbias as gb
 from gainbias.evaluation.estimate import History
 from gainbias.evaluation.values.methods import NoValues
-from gainbias.report.pages.estimate import estimate_html, write_estimate_page
+from gainbias.report.pages.estimate import RETURN_TO_START, about, estimate_html, write_estimate_page
 from tests.evaluation.chains import Counter, Queue
 from tests.evaluation.test_files import Drift
 from tests.report.interactive.browser import Browser
@@ -90,6 +91,29 @@ def assert_sound(window):
     assert window.run("return document.documentElement.scrollWidth <= innerWidth")
 
 
+def assert_numbers_apart(window):
+    """Numbers along an axis do not touch each other, all are within the chart, and there are few of them."""
+    axes = window.run(
+        "return [...document.querySelectorAll('.chart')].filter(e => e.checkVisibility()).map(chart => {"
+        "const {left, right} = chart.getBoundingClientRect();"
+        "return [left, right, ['x', 'y'].map(axis => [...chart.querySelectorAll(`.${axis}tick text`)]"
+        ".map(e => e.getBoundingClientRect())"
+        ".map(b => axis === 'x' ? [b.left, b.right] : [b.top, b.bottom]))]})"
+    )
+    cut = window.run(
+        "return [...document.querySelectorAll('.chart')].filter(e => e.checkVisibility()).flatMap(chart =>"
+        "[...chart.querySelectorAll('.annotation-text')].filter(words =>"
+        "words.getBoundingClientRect().top < chart.getBoundingClientRect().top - 1).map(e => e.textContent))"
+    )
+    assert cut == []
+    for left, right, (across, up) in axes:
+        for spans in (sorted(across), sorted(up)):
+            assert 1 <= len(spans) <= 12
+            assert all(one[1] < next_one[0] for one, next_one in pairwise(spans))
+        assert min(across)[0] >= left - 1
+        assert max(end for _, end in across) <= right + 1
+
+
 def text_of(html):
     return " ".join(re.sub(r"<[^>]*>", " ", html.partition("<main")[2].partition("<script")[0]).split())
 
@@ -99,6 +123,10 @@ class TestInABrowser:
         window = opened(queue)
         shown = f"{window.texts('h1')[0]}, {window.texts('.interval')[0]}"
         assert shown.replace("Gain", "gain     ") == repr(queue).splitlines()[0]
+        shown = window.run(
+            "return [...document.querySelectorAll('#gain .xtick text')].map(e => e.textContent)"
+        )
+        assert shown == ["100", "1,000", "10,000"]
         *_, line = drawn(window, "gain")
         assert line["x"] == queue.history.transitions.tolist()
         assert line["y"] == queue.history.gain.tolist()
@@ -122,7 +150,9 @@ class TestInABrowser:
         rows = [row.split("\t") for row in window.texts("table tbody tr")]
         assert [int(row[0]) for row in rows] == list(range(6))
         assert [float(row[1]) for row in rows] == pytest.approx(values, abs=0.06)
-        assert np.array(rows)[:, 2:].astype(float) == pytest.approx(ends, abs=0.06)
+        shown = np.array([row[2].split(" to ") for row in rows], dtype=float)
+        assert shown == pytest.approx(ends, abs=0.06)
+        assert window.texts("table thead th")[2] == "95% interval"
 
     def test_a_table_can_be_sorted_and_the_order_shared(self, opened, queue):
         window = opened(queue)
@@ -189,6 +219,7 @@ class TestInABrowser:
         for name, estimate in {"queue": queue, "box": box, "many": many, "warned": warned}.items():
             window = opened(estimate, **LOOKS[look])
             assert_sound(window)
+            assert_numbers_apart(window)
             window.picture(screenshots / f"estimate-{name}-{look}.png")
 
     def test_text_cannot_become_a_program(self, driver, queue, tmp_path):
@@ -201,6 +232,35 @@ class TestInABrowser:
         window.run("return new Promise(done => setTimeout(done, 200))")
         assert window.run("return [window.ran, document.querySelectorAll('img').length]") == [None, 0]
         assert window.find("body").text.count(HOSTILE) == 6
+
+    def test_the_last_interval_is_a_good_part_of_the_chart_of_the_gain(self, opened, queue):
+        window = opened(queue)
+        low, high = window.run("return document.getElementById('gain').layout.yaxis.range")
+        first, last = queue.gain_interval
+        assert low < first < last < high
+        assert last - first > 0.15 * (high - low)
+
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_the_number_at_the_end_of_an_axis_is_written(self, opened, look):
+        window = opened(gb.evaluate(Queue, ALWAYS, num_steps=10_000), **LOOKS[look])
+        shown = window.run(
+            "return [...document.querySelectorAll('#gain .xtick text')]"
+            ".filter(e => e.checkVisibility()).map(e => e.textContent)"
+        )
+        assert shown[-1] == "10,000"
+
+    def test_an_answer_that_is_not_trusted_is_not_bold(self, opened, queue, many):
+        weights = [
+            int(opened(estimate).run("return getComputedStyle(document.querySelector('h1')).fontWeight"))
+            for estimate in (queue, many)
+        ]
+        assert not many.diagnostics.verdict.is_trusted
+        assert weights[0] >= 600 > weights[1]
+
+    def test_notes_come_after_the_pictures(self, queue):
+        noted = replace(queue, diagnostics=replace(queue.diagnostics, notes=("a note",)))
+        html = estimate_html(noted, MADE)
+        assert html.index('id="values"') < html.index("a note") < html.index("How far to trust it")
 
 
 class TestVerdict:
@@ -216,9 +276,40 @@ class TestVerdict:
         assert html.count("rifting: away") == 1
         assert "<h2>Warnings</h2><ul><li>and this</li></ul>" in html
 
+    @pytest.mark.parametrize("kind", ["steady", "drifting"])
+    def test_what_was_looked_for_is_said_where_nothing_was_found(self, queue, kind):
+        verdict = replace(queue.diagnostics.verdict, kind=kind, is_trusted=kind == "steady")
+        text = text_of(
+            estimate_html(replace(queue, diagnostics=replace(queue.diagnostics, verdict=verdict)), MADE)
+        )
+        assert ("Looked for, not found a drift, a level shift" in text) == (kind == "steady")
+        assert ("chains that disagree" in text) == (kind == "steady")
+
     def test_a_doubt_about_the_gain_is_not_green(self, queue):
         facts = replace(queue.diagnostics, warnings=("only once",), gain_warnings=("only once",))
         assert 'class="conclusion open"' in estimate_html(replace(queue, diagnostics=facts), MADE)
+
+
+class TestAbout:
+    def test_another_policy_and_what_the_log_is_worth_to_it_come_first(self):
+        random = np.random.default_rng(0)
+        states = np.zeros(20_001, dtype=int)
+        log = {"state": states, "action": random.integers(0, 2, 20_001), "reward": random.random(20_001)}
+        found = gb.evaluate_log(log, state="state", action="action", reward="reward", policy=np.array([1]))
+        worth = float(f"{found.target.overlap.effective_sample_size:.3g}")
+        first = estimate_html(found, MADE).partition("<header>")[2].partition("</header>")[0]
+        assert "of another policy than that of the log." in first
+        assert (
+            f"{found.target.overlap.steps:,} steps of the log are worth about {worth:,.0f} of this policy"
+            in first
+        )
+        assert "independent rewards" not in first
+
+    def test_a_return_to_the_start_is_said_to_be_a_step_only_if_it_is_one(self, warned, queue):
+        assert RETURN_TO_START in about(warned)
+        assert RETURN_TO_START not in about(queue)
+        at_once = gb.evaluate("FrozenLake-v1", "random", num_steps=1_500, on_termination="reward")
+        assert RETURN_TO_START not in about(at_once)
 
 
 class TestWhatAnEstimateMayLack:
@@ -227,8 +318,8 @@ class TestWhatAnEstimateMayLack:
         (*_, point) = drawn(window, "gain")
         assert point["mode"] == "markers"
         assert point["error_y"]["array"][0] > 0
-        assert window.texts("table tbody tr")[-1].split("\t") == ["5", "no step began there", "-", "-"]
-        assert "too little was seen for an interval" in window.texts("table tbody tr")[0]
+        assert window.texts("table tbody tr")[-1].split("\t") == ["5", "-", "no step began there"]
+        assert window.texts("table tbody tr")[0].endswith("too little was seen")
         assert_sound(window)
 
     def test_intervals_without_ends(self, opened, queue):

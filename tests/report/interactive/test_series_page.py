@@ -12,10 +12,17 @@ from gainbias import cli
 from gainbias.evaluation.gain.spectrum import slow_waves
 from gainbias.evaluation.gain.verdict import has_infinite_variance
 from gainbias.report.figures.series import judged_means, series_view
-from gainbias.report.pages.series import next_steps, questions, series_html, write_series_page
+from gainbias.report.pages.series import (
+    also_found,
+    facts_of,
+    next_steps,
+    questions,
+    series_html,
+    write_series_page,
+)
 from tests.oracles.series import PROCESSES
 from tests.report.interactive.browser import Browser
-from tests.report.interactive.test_estimate_page import HOSTILE, LOOKS, assert_sound
+from tests.report.interactive.test_estimate_page import HOSTILE, LOOKS, assert_numbers_apart, assert_sound
 
 MADE = {"Command": "gainbias evaluate latencies.csv --column ms"}
 
@@ -56,13 +63,25 @@ def groups():
     return gb.evaluate_series({"ms": np.concatenate(parts), "server": names}, column="ms", group="server")
 
 
+def queue_log(rows, seed=0, load=0.8):
+    """Return times and lengths of a queue, one row for each arrival or departure."""
+    rng = np.random.default_rng(seed)
+    moves = np.where(rng.random(rows - 1) < load / (1.0 + load), 1, -1)
+    length = [0]
+    for move in moves:
+        length.append(length[-1] + int(move) if length[-1] else 1)
+    lengths = np.array(length, dtype=float)
+    lasted = rng.exponential(1.0 / (load + (lengths > 0)))
+    return np.append(0.0, np.cumsum(lasted[:-1])), lengths
+
+
 def text_of(html):
     return " ".join(re.sub(r"<[^>]*>", " ", html.partition("</style>")[2].partition("<script")[0]).split())
 
 
 ADVICE = {
     "steady": "Use the mean with its interval. For an interval half as wide, collect 4 times as many",
-    "warming up": "Leave out as much from similar runs: skip=648.",
+    "warming up": "Leave out the same number from similar runs: skip=648.",
     "level shift": "Evaluate the numbers before it and after it by themselves: x[:12123] and x[12123:].",
     "drifting": "Do not report one mean",
     "periodic": "Use the mean with its interval",
@@ -93,12 +112,20 @@ class TestEveryVerdict:
         name, value, *_ = text.split()
         assert name == "Mean"
         assert float(value) == pytest.approx(estimate.mean, rel=0.02, abs=0.06)
-        before, _, after = text.partition(f"{words[0].upper()}{words[1:]}. What to do next")
-        assert len(before.split()) <= 7, "only the mean and its interval stand before the verdict"
+        also = also_found(estimate, series_view(estimate))
+        assert not (also and estimate.verdict.is_trusted)
+        says = f"{words[0].upper()}{words[1:]}. {also}{' ' * bool(also)}What to do next"
+        before, _, after = text.partition(says)
+        assert (": do not use it" in before) == (
+            not estimate.verdict.is_trusted and estimate.interval is not None
+        )
+        assert len(before.replace(": do not use it", "").split()) <= 7, (
+            "only the mean and its interval stand before the verdict"
+        )
         assert after
         html = series_html(estimate, MADE)
         assert ('class="headline untrusted"' in html) != estimate.verdict.is_trusted
-        assert text.count(words[1:]) == 1 + sum(words in one.words for one in estimate.levels) * 2
+        assert text.count(words[1:]) == 1 + sum(words in one.words for one in estimate.levels)
         assert text.index("What to do next") < text.index(ADVICE[kind]) < text.index("The series")
         assert ('class="conclusion held"' in series_html(estimate, MADE)) == estimate.verdict.is_trusted
 
@@ -128,6 +155,16 @@ class TestEveryVerdict:
         asked = questions(found[kind], series_view(found[kind]))
         assert ALARMS[kind] in [one.asked for one in asked if one.is_alarm]
 
+    def test_all_alarms_of_a_random_walk_are_named(self):
+        """A longer run is no remedy for a series that never settles: "too short" alone would mislead."""
+        walk = gb.evaluate_series(np.cumsum(np.random.default_rng(0).normal(size=20_000)))
+        assert walk.verdict.kind == "too short"
+        red = {one.found for one in questions(walk, series_view(walk)) if one.is_alarm}
+        assert red == {"a slow part", "a drift", "a level shift"}
+        box = series_html(walk, MADE).partition('class="conclusion')[2].partition("</div>")[0]
+        assert "Other tests found a drift and a level shift: the series may never settle" in box
+        assert "and then no length helps." in box
+
     @pytest.mark.parametrize("kind", ["steady", "periodic"])
     def test_no_alarm_without_one(self, found, kind):
         assert not any(one.is_alarm for one in questions(found[kind], series_view(found[kind])))
@@ -151,6 +188,9 @@ class TestEveryVerdict:
         figure = gb.plot(found[kind]).figure
         assert figure.axes[0].get_title(loc="left") == f"Verdict: {kind}"
         assert len(figure.axes) == (1 if kind == "constant" else 2)
+        if kind in ("rare events", "heavy tails"):  # the line to compare with falls far below all points
+            reason = series_view(found[kind]).reason
+            assert figure.axes[1].get_ylim()[0] == reason.least == reason.up.min() / 2
         assert gb.plot(found[kind], ax=figure.axes[0]) is figure.axes[0]
 
 
@@ -163,8 +203,15 @@ class TestParts:
         assert "Do not report p99 as known" in text_of(html)
         low, high = estimate.quantiles[0.5].interval
         row = re.search(r">p50</th>(.*?)</tr>", html)[1]
-        shown = [float(number) for number in re.findall(r">([-\d.]+)</td>", row)[1:3]]
+        shown = [float(number) for number in re.search(r">([-\d.]+) to ([-\d.]+)</td>", row).groups()]
         assert shown == pytest.approx([low, high], abs=0.01)
+
+    def test_quantiles_stand_before_the_series_and_what_is_wrong_with_them_once(self):
+        estimate = gb.evaluate_series(np.random.default_rng(0).normal(size=800))
+        text = text_of(series_html(estimate, MADE))
+        assert text.index("p50") < text.index("The series")
+        assert text.count(estimate.quantiles[0.99].words) == 1
+        assert "Warnings" not in text
 
     def test_steps_left_out_by_hand_are_not_drawn(self):
         estimate = gb.evaluate_series(numbers_of("normal", 5_000), skip=1_000)
@@ -202,6 +249,75 @@ class TestParts:
         told = "no: the columns of the ratio show that its tail ends", "yes"
         assert (asked.measured, asked.is_alarm) == (told[asked.is_alarm], kind == "heavy tails")
 
+    @pytest.mark.parametrize("rows", [350, 3_000, 20_004])
+    @pytest.mark.parametrize("way", ["time", "duration", "skip"])
+    def test_a_point_over_time_is_the_mean_over_time(self, rows, way):
+        at, lengths = queue_log(rows)
+        lasted, held, left_out = np.diff(at), lengths[:-1], 100 * (way == "skip")
+        if way == "duration":
+            estimate = gb.evaluate_series(held, (), duration=lasted)
+        else:
+            estimate = gb.evaluate_series(lengths, (), time=at, skip=left_out or None)
+        view = series_view(estimate)
+        starts = np.arange(left_out, len(held), view.size)
+        by_hand = np.add.reduceat(held * lasted, starts) / np.add.reduceat(lasted, starts)
+        assert view.lines[0] == pytest.approx(by_hand, rel=1e-9, abs=1e-9)
+        assert view.lines.min() > -1e-9
+        assert view.lines.max() < held.max() + 1e-9
+        starts = np.arange(left_out, len(held), estimate.batch_size)
+        by_hand = np.add.reduceat(held * lasted, starts) / np.add.reduceat(lasted, starts)
+        assert estimate.batch_means[0] == pytest.approx(by_hand, rel=1e-9, abs=1e-9)
+        assert estimate.durations[0] == pytest.approx(np.add.reduceat(lasted, starts))
+        waves, facts = slow_waves(judged_means(estimate)), estimate.diagnostics
+        variance = waves.long_run_variance * estimate.batch_size / facts.num_numbers
+        assert np.sqrt(variance) == pytest.approx(facts.standard_error, rel=1e-9)
+
+    def test_levels_before_and_after_a_shift_are_over_time(self):
+        rng = np.random.default_rng(0)
+        is_late = np.arange(20_000) >= 12_000
+        level = rng.integers(0, 2, 20_000) + 1.0 * is_late
+        lasted = rng.exponential(1.0 + 0.4 * is_late)
+        estimate = gb.evaluate_series(level, (), duration=lasted)
+        assert estimate.verdict.kind == "level shift"
+        at = round(estimate.verdict.at)
+        parts = [np.average(level[part], weights=lasted[part]) for part in (slice(at), slice(at, None))]
+        shown = [part.levels[0] for part in series_view(estimate).segments]
+        assert shown == pytest.approx(parts, abs=0.01)
+
+    def test_batches_that_last_no_time_are_not_drawn(self):
+        rng = np.random.default_rng(0)
+        lasted = rng.exponential(size=300) * (np.arange(300) % 3 > 0)
+        numbers = rng.normal(size=300)
+        estimate = gb.evaluate_series(numbers, (), duration=lasted)
+        view = series_view(estimate)
+        assert view.lines[0] == pytest.approx(numbers[lasted > 0.0])
+        assert view.steps == pytest.approx(np.flatnonzero(lasted) + 0.5)
+        assert (estimate.batch_means[0, ::3] == estimate.mean).all()
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_an_event_log_is_not_called_periodic(self, seed):
+        at, lengths = queue_log(3_000, seed, load=0.5)
+        estimate = gb.evaluate_series(lengths, (), time=at)
+        assert estimate.verdict.kind == "steady"
+        [asked] = [
+            one for one in questions(estimate, series_view(estimate)) if one.asked == "Is there a period?"
+        ]
+        assert asked.measured == "no"
+        table = {"length": lengths, "at": at}
+        assert gb.evaluate_log(table, reward_rate="length", time="at").diagnostics.verdict.kind == "steady"
+
+    def test_a_picture_over_time_counts_rows(self):
+        at, lengths = queue_log(20_004)
+        estimate = gb.evaluate_series(lengths, (), time=at)
+        html = series_html(estimate, MADE)
+        drawn = json.loads(re.search(r'id="data">(.*?)</script>', html)[1])["series"][0]["means"]
+        assert (drawn["name"], drawn["counts"]) == ("Mean over the time of 52 rows", "row")
+        assert "A point is the mean over the time of 52 rows. The horizontal axis counts rows" in html
+        pytest.importorskip("matplotlib")
+        panel = gb.plot(estimate).figure.axes[0]
+        assert panel.get_xlabel() == "row (means over the time of 52 rows)"
+        assert panel.get_ylabel() == "mean over time"
+
     def test_no_ratio_and_hardly_any_numbers(self):
         with_nothing = gb.evaluate_series(np.arange(100.0), (), ratio_to=np.zeros(100))
         assert series_view(with_nothing) is None
@@ -210,15 +326,29 @@ class TestParts:
         assert "too few" in series_html(few, MADE)
 
     def test_a_row_that_is_wrong_is_the_first_thing_to_do(self, found):
-        facts = replace(found["steady"].diagnostics, is_complete=False, warnings=("row 7 is no number",))
-        broken = replace(found["steady"], diagnostics=facts)
-        mend, read, *_ = next_steps(broken)
-        assert mend == "Correct the row that the first warning names, and evaluate again."
-        assert read == "Read the warnings: they put the mean in doubt."
-        assert 'class="conclusion open"' in series_html(broken, MADE)
+        broken = gb.evaluate_series(np.append(np.random.default_rng(0).normal(size=4000), np.nan), ())
+        assert next_steps(broken)[0] == "Correct what is wrong there, and evaluate again."
+        page = series_html(broken, MADE)
+        assert 'class="conclusion failed"' in page
+        assert "Cut short after 4,000 numbers: row 4000: " in text_of(page)
+        for praise in ("Steady", "Use the mean with its interval"):
+            assert praise not in text_of(page)
         grouped = gb.GroupedSeries({"a": broken, "b": found["steady"]})
+        assert "1 of 2 series can be trusted; not a (cut short)" in series_html(grouped, MADE)
+
+    def test_batches_in_words(self):
+        assert facts_of(gb.evaluate_series(np.arange(100.0) % 7, ()))["Batches"] == "100 of 1 number"
+        chains = gb.evaluate_series(np.random.default_rng(0).normal(size=(2, 40_000)), ())
+        assert re.fullmatch(r"[0-9,]+ of \d+ numbers for each chain", facts_of(chains)["Batches"])
+
+    def test_doubts_beside_a_trusted_verdict(self, found):
+        facts = replace(found["steady"].diagnostics, warnings=("the sign changes",))
+        doubted = replace(found["steady"], diagnostics=facts)
+        assert next_steps(doubted)[0] == "Read the warnings: they put the mean in doubt."
+        assert 'class="conclusion open"' in series_html(doubted, MADE)
+        grouped = gb.GroupedSeries({"a": doubted, "b": found["steady"]})
         assert "1 of 2 series can be trusted; not a (steady, with warnings)" in series_html(grouped, MADE)
-        assert "row 7 is no number" in text_of(series_html(broken, MADE))
+        assert "the sign changes" in text_of(series_html(doubted, MADE))
 
     def test_chains_that_are_not_drawn_are_counted(self):
         many = gb.evaluate_series(np.random.default_rng(0).normal(size=(20, 200)), ())
@@ -290,6 +420,7 @@ class TestInABrowser:
     def test_pictures_for_people(self, opened, found, screenshots, kind, look):
         window = opened(found[kind], **LOOKS[look])
         assert_sound(window)
+        assert_numbers_apart(window)
         drawn = window.run("return [...document.querySelectorAll('.chart')].map(x => x.data.length)")
         assert len(drawn) == (1 if kind == "constant" else 2)
         assert min(drawn) >= 1

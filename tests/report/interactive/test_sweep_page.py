@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -193,6 +194,18 @@ class TestInABrowser:
         browser.run("return new Promise(done => setTimeout(done, 50))")
         assert browser.find('[data-choice="task"]').get_property("value") == "garnet, num_states 40"
 
+    def test_few_instances_are_named_below_the_chart(self, browser, driver, tmp_path, monkeypatch):
+        browser.open(f"view=best&{TASK}")
+        assert "Only 4 instances: not enough to say which is best." in browser.texts("#hint")[0]
+        assert "chosen and measured on the same" not in browser.texts("#hint")[0]
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+        common = {"algorithms": ["td-lambda"], "step_size": [0.1, 0.2], "num_steps": 50}
+        study = gb.Study(tasks=["boyan-chain"], instances=3, **common)
+        report_on_sweep(gb.sweep(study, tmp_path / "results", workers=1), tmp_path / "page.html")
+        few = Browser(driver, tmp_path / "page.html").open("view=best").texts("#hint")[0]
+        assert "chosen and measured on the same instances, because there are few" in few
+        assert "Only 3 instances" in few
+
     def test_axes_have_few_numbers(self, browser):
         for view in ("steps", "best", "curves"):
             browser.open(f"view={view}&{TASK}")
@@ -219,6 +232,11 @@ class TestInABrowser:
         assert browser.run("return document.getElementById('chart').layout.yaxis.ticktext")[-1] == (
             "td-lambda, trace_decay 0"
         )
+        heights = browser.run(
+            "return [...document.querySelectorAll('#chart .ytick text')]"
+            ".map(e => e.getBoundingClientRect().y)"
+        )
+        assert min(one - other for one, other in pairwise(sorted(heights, reverse=True))) > 36
         rows = browser.texts("#best tbody tr")
         assert len(rows) == 3
         assert all("num_states 20" in row for row in rows)

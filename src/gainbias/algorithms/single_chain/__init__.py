@@ -10,17 +10,17 @@ w stands in for the second chain of double-chain TD. rho is `mean_ratio`. Projec
 of 0 and the rows of the features, so a features radius beyond all rows changes nothing.
 
 Converges to the solution theta* of the paper's projected equation, `Problem.fixed_point`, whether or not the
-features span the constant values, if the radii are large enough to hold theta* and the mean of the features.
-Conditions: features of full column rank with rows of length at most 1, an irreducible aperiodic chain, and
-small steps (see the paper's theorems).
+features span the constant values, if the radii are large enough to contain theta* and the mean of the
+features. Conditions: features of full column rank with rows of length at most 1, an irreducible aperiodic
+chain, and small steps (see the paper's theorems).
 
 Not guaranteed: anything without projections, which the proofs need; with a radius below the length of theta*
 it converges to another point.
 
-There are two forms, which give the same values. `dense` makes the update as it is written above, at the cost
-of all d features; read it first. `lazy` is for sparse and tabular features and costs the entries of the rows
+There are two forms, which give the same values. `dense` makes the update as written above, at the cost of
+all d features; read it first. `lazy` is for sparse and tabular features and costs the entries of the rows
 that a step touches: it writes theta and w as combinations of vectors that change in few places. Its state,
-and what must happen to all features from time to time, is in `epochs`.
+and the work for all features that is due from time to time, are in `epochs`.
 """
 
 from gainbias.algorithms.algorithm import RADIUS, About, Algorithm, Declared, Form, ParameterRange

@@ -1,6 +1,6 @@
 """The dense form of single-chain TD: the update for all features at once, its mean and its limit.
 
-`step` is the update as the docstring of the folder states it: `move_both` makes the two lines at once,
+`step` is the update as stated in the docstring of the folder: `move_both` makes the two lines at once,
 `keep_in_ball` the two projections. The functions after it are the facts that are declared for both forms.
 """
 
@@ -27,7 +27,7 @@ from gainbias.model.problem import Problem
 from gainbias.types import Floats
 
 UNKNOWN_LENGTH = 1e308
-"""A squared length that is taken for one close to any radius, so that it is computed."""
+"""A squared length that counts as close to any radius, so that it is computed."""
 
 
 class Params(NamedTuple):

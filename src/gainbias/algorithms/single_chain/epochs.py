@@ -2,20 +2,20 @@
 
 **Epochs.** As c and z shrink and q grows, theta = z x - q u becomes a small difference of large numbers.
 Before that an *epoch* ends: x <- z x - q u, u <- c u, c = z = 1, q = 0 (`end_epoch`). That would be work for
-all features, so each does it when it is next looked at (`catch_up`); until then it keeps the number of its
-epoch. The end of an epoch is a linear map, and maps of consecutive epochs compose: a feature that was away
-for long follows links from epoch to epoch, and lets them lead further for those that come after it
-(`lead_further`: path halving, as for disjoint sets), so that it follows few. Where u has died out and no
-projection was made, nothing but time has passed, and it goes to the present at once.
+all features, so each does it when it is next used (`catch_up`); until then it keeps the number of its
+epoch. The end of an epoch is a linear map, and maps of consecutive epochs compose: a feature that was not
+used for long follows links from epoch to epoch, and makes them lead further for later features
+(`lead_further`: path halving, as for disjoint sets), so that it follows few. If u has died out and there
+was no projection, only time has passed, and the feature goes to the present at once.
 
-When the table of epochs is full, all features catch up and it begins afresh (`settle`). It has room for d / 8
-epochs, and they last about 1 / beta steps each, so this is a small part of the work.
+When the table of epochs is full, all features catch up and the table starts afresh (`settle`). It has room
+for d / 8 epochs, and they last about 1 / beta steps each, so this is a small part of the work.
 
-**Norms.** Projections need the lengths of theta and w. To compute them in each step would be work for all
-features. They are kept instead, as |theta|^2, theta^T w and |w|^2, which follow each update from products
-with the row of the state alone (`follow`). Every few d steps they are computed (`compute_norms`), so that
-rounding errors do not pile up. `project` shortens theta and w by numbers that multiply z and q, or c. Without
-radii there is nothing to keep: the state is a `State` instead of a `BoundedState`.
+**Norms.** Projections need the lengths of theta and w. Computing them in each step would be work for all
+features. Instead, |theta|^2, theta^T w and |w|^2 are stored, and updated in each step from products with
+only the row of the state (`follow`). Every few d steps they are computed (`compute_norms`), so that
+rounding errors do not accumulate. `project` shortens theta and w by numbers that multiply z and q, or c.
+Without radii there is nothing to keep: the state is a `State` instead of a `BoundedState`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gainbias.kernels import ByType, bare_kernel, inlined
 from gainbias.types import Floats, Ints
 
 NOTHING = 1e-20
-"""A feature's u that has shrunk to this part of what it was is taken as 0."""
+"""A feature's u that has shrunk to this fraction is taken as 0."""
 
 X, U, TOTAL, EPOCH = range(4)
 """Columns of `State.features`."""
@@ -108,7 +108,7 @@ def catch_up(state: AnyState, j: int) -> None:
 
 @inlined
 def lead_further(epoch: Floats, other: Floats) -> None:
-    """Let an epoch lead to where the epoch that it leads to does."""
+    """Let an epoch lead to where the next epoch on its way leads."""
     z, q, c = epoch[Z], epoch[Q], epoch[C]
     epoch[LINK] = other[LINK]
     epoch[Z] = other[Z] * z

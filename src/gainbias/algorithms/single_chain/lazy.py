@@ -4,17 +4,17 @@ Each step moves all weights along w and shrinks all of w. So both are kept as
 
     w = c u,    theta = z x - q u
 
-with three numbers c, z and q, which take up what happens to all features alike. The vectors x and u then
+with three numbers c, z and q, which contain what happens to all features alike. The vectors x and u then
 change at the features of s only:
 
     q <- q + alpha (r + V(s)) c,    c <- c - beta c                         (V, delta from the old values)
     u <- u + (beta / c) phi(s),     x <- x + (alpha delta + q beta / c) / z phi(s)
 
-`step` makes these lines in their order: `look` gives V and what else the rows of s and s' tell, the first
-line changes the row of the present epoch, and `add_row` makes the second line. Around them, all in `epochs`:
-an *epoch* ends before c, z and q become too large or too small for each other, and a feature catches up on
-that when it is next looked at; `follow` keeps the norms that projections need up to date, from the same rows,
-and `project` multiplies z and q, or c.
+`step` follows these lines in order: `look` computes V and everything else from the rows of s and s', the
+first line changes the row of the present epoch, and `add_row` is the second line. Around them, all in
+`epochs`: an *epoch* ends before c, z and q become too large or too small for each other, and a feature
+catches up on that when it is next used; `follow` keeps the norms that projections need up to date, from the
+same rows, and `project` multiplies z and q, or c.
 
 Sums of z and q over steps give the sum of each weight over steps in the same way, for averages.
 """
@@ -119,7 +119,7 @@ def add_row(state: AnyState, rows: Rows, here: int, to_x: float, to_u: float) ->
     first, end = places_of(rows, here)
     for place in range(first, end):
         j, entry = entry_at(rows, place)
-        catch_up(state, j)  # an epoch may have ended since it was looked at
+        catch_up(state, j)  # an epoch may have ended since it was read
         features[j, X] += entry * to_x
         features[j, U] += entry * to_u
         features[j, TOTAL] += entry * to_total

@@ -24,7 +24,8 @@ from gainbias.evaluation.another.chances import (
     table_width,
 )
 from gainbias.evaluation.another.counted import Alone, Counting
-from gainbias.evaluation.another.linear import Fitting, durations_of
+from gainbias.evaluation.another.fitted import Fitting
+from gainbias.evaluation.another.linear import durations_of
 from gainbias.evaluation.another.passes import Asked, FirstReading, GivenChances, LogReading, Passing
 from gainbias.evaluation.another.record import NoAnswer, widened
 from gainbias.evaluation.estimate import Estimate
@@ -48,7 +49,7 @@ from gainbias.evaluation.values.methods import Learning
 from gainbias.progress import Interruptions, Watch
 
 TARGET_METHODS = ("auto", *get_args(Alone))
-"""How the answer is found; all but the first are for comparison."""
+"""How the answer is computed; all methods except the first are for comparison."""
 
 AUTOMATIC_PAIR_FEATURES = 300
 """Most features of state-actions that are chosen automatically."""
@@ -72,7 +73,7 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
             try:
                 answers: list[Any] = list(gathering.answers(first, asked, reading))
             except NoAnswer as error:
-                raise NoAnswer("; ".join([str(error), *first.cut_short])) from None
+                raise NoAnswer(f"{first.cut.words}; {error}" if first.cut else str(error)) from None
         with Watch() as watch:
             difference = BatchMeans() if len(answers) > 1 else None
 
@@ -97,8 +98,8 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
         return estimates, None
     plain = answers[0].unweighted
     apart = estimate_gain(difference, asked.confidence, find_warm_up=False, unweighted=plain)
-    left_out = float(np.hypot(*(answer.left_out_error() for answer in answers[:2])))
-    return estimates, widened(apart, max(answer.widening() for answer in answers[:2]), left_out)
+    unknown = float(np.hypot(*(answer.unknown_error() for answer in answers[:2])))
+    return estimates, widened(apart, max(answer.widening() for answer in answers[:2]), unknown)
 
 
 def _first_reading(
@@ -137,13 +138,13 @@ def _first_reading(
             given.add(steps)
         duration += float(durations_of(steps).sum())
 
-    cut_short = passing.over(reading.steps(opened, pieces, notes), take)
+    cut = passing.over(reading.steps(opened, pieces, notes), take)
     warnings += [] if given is None else given.warnings()
     record = FirstReading(
         observed,
         num_actions,
         passing.steps,
-        cut_short,
+        cut,
         notes,
         warnings,
         opened.unit,
@@ -155,7 +156,7 @@ def _first_reading(
 
 
 def _number_of_actions(opened: OpenLog, features: Any) -> int:
-    """Return how many actions the log knows; 0 if they are continuous, and features say what to do then."""
+    """Return the number of actions in the log; 0 if they are continuous, which features then handle."""
     limits = opened.actions
     if limits is not None and limits.whole and not limits.shape:
         if limits.high >= MOST_ACTIONS:
@@ -174,22 +175,24 @@ def _number_of_actions(opened: OpenLog, features: Any) -> int:
 
 
 def _first_that_is_none(opened: OpenLog) -> str:
-    """Return the first action of a log that is no integer, with its row, in words."""
+    """Return in words the first action of a log that is not an integer, with its row."""
     try:
         for piece in opened.pieces:
             actions = piece.beside["action"]
-            if actions.ndim == 1 and (wrong := np.flatnonzero(actions != np.floor(actions))).size:
+            if actions.ndim > 1:
+                return f", found {actions.shape[1]} columns"
+            if (wrong := np.flatnonzero((actions != np.floor(actions)) | (actions < 0.0))).size:
                 return f", found {actions[wrong[0]]:g} in row {piece.beside['row'][wrong[0]]}"
     except BrokenStream as error:
         return f" ({error})"
-    return ""
+    return ", found whole numbers that are stored as floats: store them as integers"
 
 
 def _observed(limits: Limits, reading: LogReading, num_actions: int, first: NDArray[Any]) -> ObservationMap:
     """Return how observations become states, or features."""
     features = reading.features
     if isinstance(features, ActionFeatures):
-        features = "auto" if limits.whole else "polynomial,1"  # it is not used, save for the limits
+        features = "auto" if limits.whole else "polynomial,1"  # only its limits are used
     elif not limits.whole and isinstance(features, str) and features == "auto":
         return _automatic(limits, reading, num_actions, first)
     return observation_map(limits, features, first, reading.on_termination)
@@ -203,8 +206,8 @@ def _automatic(limits: Limits, reading: LogReading, num_actions: int, first: NDA
         if comb(numbers + degree, degree) * num_actions <= (HIGH_DEGREE_FEATURES if degree > 3 else most):
             return observation_map(limits, f"polynomial,{degree}", first, reading.on_termination)
     raise ValueError(
-        f"observations of {numbers} numbers and {num_actions} actions are too many for features chosen "
-        "by themselves: pass features, a function from observations (m, ...) to rows of features (m, d)"
+        f"observations of {numbers} numbers and {num_actions} actions are too many to choose features "
+        "automatically: pass features, a function from observations (m, ...) to rows of features (m, d)"
     )
 
 
@@ -226,14 +229,17 @@ def _fitting(
         values.append(PairFeatures(observed, given, chances, num_actions))
         ratio, other = asked.ratio_features, observed
         if ratio is None:
-            ratios.append(values[-1])
+            own = (
+                values[-1] if given is not None else PairFeatures(observed, None, chances, num_actions, True)
+            )
+            ratios.append(own)
             continue
         if not isinstance(ratio, ActionFeatures):
             other = _observed(limits, replace(reading, features=ratio), num_actions, first)
             if other.is_tabular:
                 raise ValueError("ratio_features must be features, found discrete states: pass a matrix")
-        own = ratio if isinstance(ratio, ActionFeatures) else None
-        ratios.append(PairFeatures(other, own, chances, num_actions))
+        asked_for = ratio if isinstance(ratio, ActionFeatures) else None
+        ratios.append(PairFeatures(other, asked_for, chances, num_actions))
     behaviour = None
     if asked.behaviour is not None and not isinstance(asked.behaviour, str) and num_actions:
         behaviour = chances_of(asked.behaviour, limits, num_actions, "the behaviour", notes)
@@ -273,11 +279,11 @@ def reading_of(
 def check_question(
     log: Any, action: str | None, learning: Learning, clock: str | None, discount: float | None
 ) -> None:
-    """Refuse a question about another policy that has no answer."""
+    """Refuse a question about another policy that cannot be answered."""
     if action is None and not hasattr(log, "iterate_episodes"):
         raise ValueError(
-            "policy is another policy than the one that made the log, and what that one did must be known: "
-            "say which column has the actions, action=..."
+            "policy is another policy than the one that made the log, so the actions in the log must be "
+            "known: say which column has them, action=..."
         )
     if learning.algorithm not in TARGET_METHODS:
         raise ValueError(
@@ -293,7 +299,7 @@ def check_question(
 
 
 def refuse_unasked(**arguments: Any) -> None:
-    """Refuse arguments that are for another policy where none is asked about."""
+    """Refuse arguments that are for another policy if there is none."""
     for name, value in arguments.items():
         if value is not None:
             raise ValueError(

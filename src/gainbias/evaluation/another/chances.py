@@ -1,12 +1,12 @@
 """Policies as probabilities of actions, and features of state-actions with their means under a policy.
 
 `chances_of` makes a `Chances` of every form of policy that `evaluate` takes: given observations, it returns
-the probabilities of all actions at each. A function is asked for many observations at a time where that gives
-the same as asking for each.
+the probabilities of all actions at each. A function is called with many observations at a time if that gives
+the same as calling it for each.
 
-`PairFeatures` is what the linear answer reads: rows of features of what was done, and rows that are expected
-where the policy is followed. Features of observations alone become features of state-actions by a block for
-each action. `ActionFeatures` is how users give others, also for continuous actions.
+The linear answer reads `PairFeatures`: rows of features of the actions taken, and their expectations under
+the policy. Features of observations alone become features of state-actions by a block for
+each action. Users pass other features as `ActionFeatures`, also for continuous actions.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from gainbias.evaluation.observations import ObservationMap, checked_rows
 from gainbias.evaluation.sources.policies import Policy, is_torch_module, without_tensor
 from gainbias.evaluation.sources.spaces import Limits
 from gainbias.evaluation.values.least_squares import dense
-from gainbias.types import Floats
+from gainbias.types import Floats, Ints
 
 ROUNDING_OF_SUMS = 1e-6
-"""Probabilities of actions may add up to 1 with this error: those of networks come in single precision."""
+"""The sum of probabilities of actions may differ from 1 by this: networks return single precision."""
 
 MOST_CHECKED_PAIRS = 300
-"""Most state-actions that are told apart when it is asked what features do not express."""
+"""Most state-actions that are told apart when testing what features do not express."""
 
 WAVES, STEPS_FOR_WAVE = 40, 25
-"""Waves over observations that are asked for each action instead, and steps for each of them at least."""
+"""Waves over observations that are used for each action instead, and fewest steps for each of them."""
 
 MOST_PAIR_FEATURES = 1_000
 """Most features of state-actions: sums of d x d products and dense equations are kept for them."""
 
 TRIED = 8
-"""Observations on which it is tried whether a function takes many at a time."""
+"""Observations used to find out whether a function takes many at a time."""
 
 
 class Chances:
@@ -52,7 +52,7 @@ class Chances:
     name : str
         What the policy is called in messages, as in "the policy".
     num_actions : int
-        Actions that there are at least.
+        Fewest actions.
 
     Examples
     --------
@@ -71,13 +71,22 @@ class Chances:
     ) -> None:
         self._ask, self.name, self.num_actions, self.width = ask, name, num_actions, width
         self._left_out: list[int] = []
+        self._last: tuple[NDArray[Any], Floats] | None = None
 
     def leave_out(self, actions: list[int]) -> None:
-        """From now on share the probabilities of some actions among the others, as these are."""
-        self._left_out = actions
+        """From now on share the probabilities of some actions among the others, in proportion to these."""
+        self._left_out, self._last = actions, None
 
     def __call__(self, observations: NDArray[Any]) -> Floats:
-        """Return the probabilities of all actions, (m, A) for (m, ...); A may grow with what was asked."""
+        """Return the probabilities of all actions, (m, A) for (m, ...); A may grow with more of them.
+
+        Asked again about the same array, it does not ask the policy again: agents are slow.
+        """
+        if self._last is None or self._last[0] is not observations:
+            self._last = observations, self._found(observations)
+        return self._last[1]
+
+    def _found(self, observations: NDArray[Any]) -> Floats:
         chances = self._all(observations)
         if not self._left_out:
             return chances
@@ -133,12 +142,12 @@ def _shown(observation: Any) -> str:
 
 
 def table_width(policy: Any) -> int | None:
-    """Return the number of actions that an array of probabilities knows; None for any other policy."""
+    """Return the number of actions of an array of probabilities; None for any other policy."""
     if callable(policy) or isinstance(policy, str) or hasattr(policy, "predict"):
         return None
     try:
         shape = np.shape(policy)
-    except ValueError:  # ragged: what is wrong is said where the log is known
+    except ValueError:  # ragged: the error is reported once the log is known
         return None
     return int(shape[1]) if len(shape) == 2 else None
 
@@ -155,11 +164,11 @@ def chances_of(policy: Policy, limits: Limits, num_actions: int, name: str, note
     limits : Limits
         Of observations.
     num_actions : int
-        Actions that the log knows.
+        Number of actions in the log.
     name : str
         What the policy is called in messages.
     notes : list of str
-        What the policy was asked for is noted here.
+        Notes on how the policy was called are added here.
     """
     if isinstance(policy, str):
         if policy != "random":
@@ -178,12 +187,14 @@ def chances_of(policy: Policy, limits: Limits, num_actions: int, name: str, note
 def _of_table(policy: Any, limits: Limits, num_actions: int, name: str) -> Chances:
     if isinstance(policy, Mapping):
         raise ValueError(
-            f"{name} is a {type(policy).__name__}: ask about one policy at a time, or about two with "
+            f"{name} is a {type(policy).__name__}: pass an array with a row for each state, or a function. "
+            "For several policies, ask about one policy at a time, or about two with "
             "gb.compare_policies_on_log"
         )
     if not limits.whole or limits.shape:
         raise ValueError(
-            f"{name}: an array is for discrete observations only, single integers: pass a function from "
+            f"{name}: an array is for discrete observations only, single integers, and those of the log are "
+            "others: store them as integers (a missing one makes them floats), or pass a function from "
             "observations to actions or to their probabilities"
         )
     try:
@@ -199,13 +210,13 @@ def _of_table(policy: Any, limits: Limits, num_actions: int, name: str) -> Chanc
     if len(table) < size:
         raise ValueError(f"{name} has {len(table)} rows, and the log has states up to {size - 1}")
     made = Chances(lambda seen: table[seen], name, num_actions)
-    made(np.arange(len(table)))  # all of it is checked, also where the log never was
+    made(np.arange(len(table)))  # all of it is checked, also for states that are not in the log
     made.num_actions = max(num_actions, table.shape[1]) if table.ndim == 2 else num_actions
     return made
 
 
 class _Function:
-    """Asks a function, for many observations at a time if that makes no difference."""
+    """Calls a function, with many observations at a time if that makes no difference."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
@@ -224,10 +235,11 @@ class _Function:
     def _try(self, first: NDArray[Any]) -> None:
         """Find out whether the function takes many observations, and whether it draws its actions."""
         singly, again = (np.array([self._one(seen) for seen in first]) for _ in range(2))
-        if not np.array_equal(singly, again):
+        same = singly.shape == again.shape
+        if not (same and ((singly == again) | ((singly != singly) & (again != again))).all()):
             raise ValueError(
-                "it returns another action when it is asked again: a policy that draws its actions must "
-                "return the probabilities of all actions here"
+                "it returns a different action when it is called again: a policy that draws its actions "
+                "must return the probabilities of all actions here"
             )
         try:
             together = np.asarray(without_tensor(self._function(first)))
@@ -235,7 +247,7 @@ class _Function:
             self._takes_many = False
         else:
             self._takes_many = together.shape == singly.shape and bool(np.array_equal(together, singly))
-        if len(first) == 1:  # which tells nothing
+        if len(first) == 1:  # which shows nothing
             self._takes_many = None if self._takes_many else False
 
 
@@ -255,7 +267,7 @@ def _predicting(agent: Any, name: str, notes: list[str]) -> Callable[[NDArray[An
         actions, memory = predicted if isinstance(predicted, tuple) else (predicted, None)
         if memory is not None:
             raise ValueError(
-                "the agent remembers what it saw, and a log does not tell what it would remember"
+                "the agent remembers what it saw, and a log does not show what it would remember"
             )
         return actions
 
@@ -286,7 +298,7 @@ class ActionFeatures:
         From observations (m, ...) and actions (m, ...) to rows of features, (m, d).
     expected : callable, optional
         From observations (m, ...) to rows of features, (m, d), averaged over the actions that the policy
-        takes there. Continuous actions need it; for discrete ones the average is taken here.
+        takes there. Needed for continuous actions; for discrete ones the average is computed for you.
 
     Examples
     --------
@@ -312,7 +324,7 @@ class ActionFeatures:
 class PairFeatures:
     """Rows of features of state-actions, and their means under a policy.
 
-    The last column is 1 at ends alone, the one before it everywhere else: so constants are always in the
+    The last column is 1 only at ends, the one before it everywhere else, so constants are always in the
     span.
 
     Parameters
@@ -320,11 +332,14 @@ class PairFeatures:
     observed : ObservationMap
         Features of observations.
     given : ActionFeatures or None
-        Features of observations with actions; None for a block of those of observations for each action.
+        Features of observations with actions; None for a block of observation features for each action.
     chances : Chances or None
         The policy; None for continuous actions.
     num_actions : int
         0 for continuous actions.
+    times_chances : bool
+        Whether all features are multiplied by the probability with which the policy takes the action. That
+        is how the density ratio looks: pi(a | s), times what is often smooth in s where pi is not.
     """
 
     def __init__(
@@ -333,8 +348,10 @@ class PairFeatures:
         given: ActionFeatures | None,
         chances: Chances | None,
         num_actions: int,
+        times_chances: bool = False,
     ) -> None:
         self.observed, self.given, self.chances, self.num_actions = observed, given, chances, num_actions
+        self.times_chances = times_chances
         self._width: int | None = None
         if given is None and observed.num_features * num_actions + 2 > MOST_PAIR_FEATURES:
             raise ValueError(
@@ -349,24 +366,37 @@ class PairFeatures:
             return "the given function of observations and actions"
         return f"{self.observed.description}, for each of {self.num_actions} actions"
 
-    def rows(self, observations: NDArray[Any], actions: NDArray[Any]) -> Floats:
-        """Return the features of state-actions, (m, d)."""
+    def rows(self, observations: NDArray[Any], actions: NDArray[Any], places: Ints | None = None) -> Floats:
+        """Return the features of state-actions, (m, d).
+
+        With `places`, (m,), the actions were taken there among the observations: a policy that was asked
+        about these is not asked again.
+        """
         if self.given is not None:
-            return _with_constants(self._asked(self.given.features, observations, actions))
-        seen = dense(self.observed.rows_at(observations))
-        blocks = np.zeros((len(seen), self.num_actions, seen.shape[1]))
-        blocks[np.arange(len(seen)), actions.astype(np.int64)] = seen
-        return _with_constants(blocks.reshape(len(seen), -1))
+            there = observations if places is None else observations[places]
+            return _with_constants(self._asked(self.given.features, there, actions))
+        places = np.arange(len(observations)) if places is None else places
+        seen, every = dense(self.observed.rows_at(observations))[places], np.arange(len(places))
+        blocks, done = np.zeros((len(seen), self.num_actions, seen.shape[1])), actions.astype(np.int64)
+        blocks[every, done] = seen
+        rows = _with_constants(blocks.reshape(len(seen), -1))
+        if self.times_chances:
+            assert self.chances is not None
+            rows *= self.chances(observations)[places, done, None]
+        return rows
 
     def expected(self, observations: NDArray[Any]) -> Floats:
-        """Return the features that are expected under the policy, (m, d)."""
+        """Return the expected features under the policy, (m, d)."""
         if self.given is not None and self.given.expected is not None:
             return _with_constants(self._asked(self.given.expected, observations))
         assert self.chances is not None
         chances = self.chances(observations)[:, : self.num_actions]
         if self.given is None:
             seen = dense(self.observed.rows_at(observations))
-            return _with_constants((chances[:, :, None] * seen[:, None, :]).reshape(len(seen), -1))
+            weights = chances**2 if self.times_chances else chances
+            rows = _with_constants((weights[:, :, None] * seen[:, None, :]).reshape(len(seen), -1))
+            rows[:, -2] = weights.sum(axis=1)
+            return rows
         total: Floats = np.zeros((len(observations), 1))
         for action in range(self.num_actions):
             rows = self._asked(self.given.features, observations, np.full(len(observations), action))
@@ -374,11 +404,11 @@ class PairFeatures:
         return _with_constants(total)
 
     def _asked(self, function: Callable[..., Any], observations: NDArray[Any], *actions: Any) -> Floats:
-        """Return rows of features from a function of the user."""
+        """Return rows of features from a user's function."""
         what = "the features" if actions else "the expected features"
         try:
             made = function(observations, *actions)
-        except Exception as error:  # a function of the user may do anything
+        except Exception as error:  # a user's function may do anything
             raise ValueError(f"{what} failed: {type(error).__name__}: {error}") from error
         rows = dense(checked_rows(made, len(observations), None))
         self._width = rows.shape[1] if self._width is None else self._width
@@ -390,7 +420,7 @@ class PairFeatures:
         return rows
 
     def richer(self, other: PairFeatures, seen: list[NDArray[Any]], steps: int) -> PairFeatures | None:
-        """Return richer features of the same policy; None where their mean under it is not known.
+        """Return richer features of the same policy; None if their mean under it is not known.
 
         For few discrete observations one for each state-action; otherwise these features, those of `other`,
         and smooth waves of the observations for each action.
@@ -402,7 +432,7 @@ class PairFeatures:
         seen : list of (m, ...) arrays
             Observations of the log.
         steps : int
-            Number of steps: `STEPS_FOR_WAVE` are wanted for each further feature.
+            Number of steps: each further feature needs `STEPS_FOR_WAVE`.
         """
         if self.chances is None or self.num_actions == 0:
             return None
@@ -425,13 +455,13 @@ class PairFeatures:
 
 
 def _waves(seen: list[NDArray[Any]], count: int) -> Callable[[NDArray[Any]], Floats]:
-    """Return cosines of random combinations of observations, in units of how far these vary.
+    """Return cosines of random combinations of observations, in units of their variation.
 
-    Along a combination of many numbers they are as smooth as along one of two.
+    Along a combination of many numbers they are as smooth as along one of two numbers.
     """
     flat = np.concatenate([part.reshape(len(part), -1) for part in seen]).astype(np.float64)
     largest = np.maximum(np.abs(flat).max(axis=0), 1e-300)
-    flat /= largest  # so that the squares of no unit are lost
+    flat /= largest  # so that squares underflow in no unit
     middle, spread = flat.mean(axis=0), flat.std(axis=0)
     moving = spread > 0.0
     rng = np.random.default_rng(0)
@@ -452,7 +482,7 @@ def _with_constants(rows: Floats) -> Floats:
 
 
 def with_end(rows: Floats) -> Floats:
-    """Return rows with one more, which is that of the end."""
+    """Return rows with one more row, that of the end."""
     end = np.zeros((1, rows.shape[1]))
     end[0, -1] = 1.0
     return np.concatenate([rows, end])

@@ -1,4 +1,4 @@
-"""The answer from counts: what `tables` finds, as an `Estimate`.
+"""The answer from counts: the result of `tables` as an `Estimate`.
 
 Start with `Counting`, which takes the steps of the first reading; `CountedAnswer` takes those of the second.
 
@@ -8,9 +8,9 @@ not hold (`benchmarks/another_policy.py`):
 - *Model*: the gain of the policy's chain by the counts, with a standard error as if the steps from each
   state-action were independent draws (the delta method).
 - *Ratio*: the mean of w (r - g t), with the ratio w of the shares of state-actions as if it were known.
-- *Importance sampling*: the reward of each step weighed by the product of pi(a | s) / b(a | s) over the steps
-  before it, as many as leave the weights worth at least the share `SHARE_WORTH` of as many equal ones;
-  without a behaviour b that was given, the frequencies of the log.
+- *Importance sampling*: the reward of each step weighted by the product of pi(a | s) / b(a | s) over the
+  steps before it, over as many steps as leave the weights worth at least the share `SHARE_WORTH` of equal
+  weights; if no behaviour b is given, it is replaced by the frequencies of the log.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ from gainbias.evaluation.values.least_squares import ValueEstimate
 from gainbias.types import Floats, Ints
 
 Alone: TypeAlias = Literal["model", "ratio", "importance-sampling"]
-"""Methods that can be asked for by name."""
+"""Methods that can be chosen by name."""
 
 LONGEST_PRODUCT = 64
-"""Steps over which ratios of probabilities are multiplied at most."""
+"""Most steps over which ratios of probabilities are multiplied."""
 
 SHARE_WORTH = 0.05
 """Products are taken over fewer steps if they are worth a smaller share of the steps than this."""
@@ -74,11 +74,11 @@ HORIZONS = (1, 2, 4, 8, 16, 32, LONGEST_PRODUCT)
 """Numbers of steps over which products are tried."""
 
 FEWEST_EXPECTED = 10.0
-"""Visits that a behaviour must expect before its frequencies are compared with those of the log."""
+"""Expected visits of a behaviour from which its frequencies are compared with those of the log."""
 
 
 class Numbering:
-    """Numbers of states and actions, and the way back to what users call them.
+    """Numbers of states and actions, and their names for users.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Numbering:
         return NumberedSteps(here, actions, states[steps.after], steps.rewards, lasted)
 
     def observations(self, states: Ints) -> Any:
-        """Return the observations of states that are no ends, (m, ...)."""
+        """Return the observations of states that are not ends, (m, ...)."""
         if self.observed.seen is not None:
             return self.observed.seen.known[states]
         limits = self.observed.limits
@@ -112,7 +112,7 @@ class Numbering:
         return places.reshape(len(states), *limits.shape) + low
 
     def names(self, states: Ints) -> list[Any]:
-        """Return what users call states; an end is called so."""
+        """Return the names of states for users, including the end."""
         return [
             "the end" if state == self.observed.end else self.observations(np.array([state]))[0].tolist()
             for state in states.tolist()
@@ -138,12 +138,12 @@ class Counting:
         self._sums.add(self._numbering(steps))
 
     def answers(self, first: FirstReading, asked: Asked, reading: LogReading) -> list[CountedAnswer]:
-        """Return what answers for each policy, after the first reading.
+        """Return the answer in progress for each policy, after the first reading.
 
         Raises
         ------
         NoAnswer
-            If the log does not tell what was asked.
+            If the log cannot answer.
         """
         counted = Counted(first, Counts.of(self._sums, first.observed.end), self._numbering)
         models = [_model(counted, asked, policy) for policy in asked.policies]
@@ -153,7 +153,7 @@ class Counting:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What the first reading of a log counted."""
+    """The counts from the first reading of a log."""
 
     first: FirstReading
     counts: Counts
@@ -168,16 +168,16 @@ def _model(counted: Counted, asked: Asked, policy: Policy) -> _Modelled:
     overlap = _overlap(counted, model)
     if overlap.missing_share > MOST_MISSING:
         raise NoAnswer(
-            f"no support: the policy would spend about {percent(overlap.missing_share)} % of its steps at "
-            f"state-actions that the log lacks: {places_in_words(overlap.missing)}. There is no answer from "
-            "this log: use one in which these happen, or ask about a policy that leaves them out"
+            f"no support: the policy would spend about {percent(overlap.missing_share)}% of its steps at "
+            f"state-actions that the log lacks: {places_in_words(overlap.missing)}. This log gives no "
+            "answer: use one in which these occur, or ask about a policy that avoids them"
         )
     return _Modelled(model, target, overlap)
 
 
 @dataclass(frozen=True, eq=False)
 class _Modelled:
-    """A policy's chain by the counts, its probabilities, and how much the log says about it."""
+    """A policy's chain by the counts, its probabilities, and how much the log tells about it."""
 
     model: TableModel
     target: Floats
@@ -224,9 +224,9 @@ def _overlap(counted: Counted, model: TableModel) -> Overlap:
 
 
 def _check_behaviour(counted: Counted, asked: Asked, reading: LogReading) -> Floats:
-    """Return the probabilities of the behaviour: refuse one that cannot have made the log, or doubt it.
+    """Return the probabilities of the behaviour; one that cannot have made the log is refused, or doubted.
 
-    Without one they are the frequencies of the log.
+    Without a behaviour these are the frequencies of the log.
     """
     counts = counted.counts
     if asked.behaviour is None:
@@ -245,7 +245,7 @@ def _check_behaviour(counted: Counted, asked: Asked, reading: LogReading) -> Flo
         [name] = _names(counted)(counts.of_pair[[worst]])
         share = counts.visits[worst] / counts.seen[counts.of_pair[worst]]
         counted.first.warnings.append(
-            f"the behaviour that was given is hardly the one that made the log: in state {name} it takes "
+            f"the given behaviour is hardly the one that made the log: in state {name} it takes "
             f"action {counts.actions[worst]} with probability {given[worst]:.3g}, the log in a share of "
             f"{share:.3g}, {abs(apart[worst]):.0f} standard errors apart. The answer does not use it"
         )
@@ -253,7 +253,7 @@ def _check_behaviour(counted: Counted, asked: Asked, reading: LogReading) -> Flo
 
 
 def _impossible(counted: Counted, pair: int, reading: LogReading) -> str:
-    """Return in words that the behaviour never does what a row of the log says."""
+    """Return the message that the behaviour never takes an action that is in the log."""
     counts = counted.counts
     state, action = counts.states[counts.of_pair[pair]], counts.actions[pair]
     row = -1
@@ -286,7 +286,7 @@ class CountedAnswer:
         self._truncate()
 
     def _truncate(self) -> None:
-        """Also ask about the policy that leaves out what was seen rarely, if that matters."""
+        """Also evaluate the policy without rarely seen actions, if that matters."""
         counted, target, model = self._counted, self._modelled.target, self._modelled.model
         squares = model.counts.visits * model.ratio**2
         if not squares[model.counts.visits < FEW_VISITS].sum() > UNKNOWN_SHARE * squares.sum():
@@ -312,16 +312,16 @@ class CountedAnswer:
         return terms
 
     def widening(self) -> float:
-        """Return by how much errors are larger than the terms say."""
+        """Return the factor by which errors are larger than the terms suggest."""
         return self._influence.widening()
 
-    def left_out_error(self) -> float:
-        """Return how far the gain may be moved by what was left out."""
+    def unknown_error(self) -> float:
+        """Return how far the gain may be off beyond its noise: by what was left out."""
         return self._modelled.model.left_out_error()
 
     @property
     def unweighted(self) -> BatchMeans:
-        """The errors at each step before they are multiplied by the ratio, of which the largest is known."""
+        """The errors at each step before they are multiplied by the ratio, whose largest value is known."""
         return self._influence.residuals
 
     def estimate(self) -> Estimate:
@@ -330,13 +330,12 @@ class CountedAnswer:
         gain, assumed, method = self._gain()
         overlap = replace(
             self._modelled.overlap,
-            terms=influence.terms(),
             worth=worth_of(self._weights),
             assumed_share=assumed,
         )
         states, pairs = influence.deviations()
         truncated = self._alternative() if overlap.is_weak else None
-        warnings, notes = left_out_in_words(overlap, self.left_out_error())
+        warnings, notes = left_out_in_words(overlap, self.unknown_error())
         return Estimate(
             gain=gain.gain,
             gain_interval=gain.interval,
@@ -362,10 +361,10 @@ class CountedAnswer:
         )
 
     def _gain(self) -> tuple[GainEstimate, float, str]:
-        """Return the gain by the method asked for, what of its variance is assumed, and the method."""
+        """Return the gain by the chosen method, the assumed part of its variance, and the method."""
         counts, confidence = self._modelled.model.counts, self._asked.confidence
         found = estimate_gain(self._means, confidence, find_warm_up=False, unweighted=self.unweighted)
-        gain = widened(found, self.widening(), self.left_out_error())
+        gain = widened(found, self.widening(), self.unknown_error())
         assumed = assumed_part(found, gain)
         if self._alone is None:
             return (
@@ -399,7 +398,7 @@ class CountedAnswer:
         )
         words = (
             f"for a policy that leaves out what was seen fewer than {FEW_VISITS} times, "
-            f"{percent(share)} % of its steps"
+            f"{percent(share)}% of its steps"
         )
         return Alternative(found.gain, found.interval, words)
 
@@ -411,7 +410,7 @@ class CountedAnswer:
         spread = np.zeros((len(deviations), width))
         weights[places] = model.state_values
         spread[:, places] = deviations
-        # The visits that the data are worth at a state, of the actions that the target takes there.
+        # The visits that the data are worth at a state, for the actions that the target takes there.
         shares = np.bincount(
             counts.of_pair, model.support.chances**2 / counts.visits, minlength=len(counts.states)
         )
@@ -441,7 +440,7 @@ class Products:
     Attributes
     ----------
     means : list of RatioMeans
-        Weighed rewards and durations, for each number of steps.
+        Weighted rewards and durations, for each number of steps.
     sums : list of (2,) arrays
         Sums of weights and of their squares.
 
@@ -459,7 +458,7 @@ class Products:
         self._before: tuple[Floats, Ints] = (np.empty(0), np.empty(0, dtype=np.int64))
 
     def add(self, ratios: Floats, segments: Ints, rewards: Floats, durations: Floats) -> None:
-        """Add the next steps, with the ratio of probabilities of what was done at each."""
+        """Add the next steps, with the ratio of probabilities of the action at each."""
         kept = len(self._before[0])
         products = np.concatenate([self._before[0], ratios])
         segments = np.concatenate([self._before[1], segments])
@@ -472,7 +471,7 @@ class Products:
             self.sums[number] += own.sum(), float(own @ own)
 
     def chosen(self) -> int:
-        """Return the place of the longest product whose weights are worth enough; of the shortest if none."""
+        """Return the index of the longest product whose weights are worth enough; or of the shortest."""
         worth = [total**2 / squares if squares > 0.0 else 0.0 for total, squares in self.sums]
         enough = [place for place, one in enumerate(worth) if one >= SHARE_WORTH * self.means[0].steps]
         return max(enough, default=0)

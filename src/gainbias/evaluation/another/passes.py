@@ -1,7 +1,7 @@
 """A log that is read twice, in bounded memory, and what both kinds of answers share.
 
-The first reading gathers what a model is made of, the second evaluates the error of its answers along the
-path of the log: so intervals come from the same batch means as those of any other series.
+The first reading gathers the data for a model, the second evaluates the error of its answers along the
+path of the log, so intervals come from batch means like those of any other series.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from gainbias.evaluation.another.chances import ActionFeatures
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.gain.interval import GainEstimate
+from gainbias.evaluation.gain.verdict import CutShort
 from gainbias.evaluation.observations import Choice, ObservationMap
 from gainbias.evaluation.reading import FEWEST_STEPS, Display
 from gainbias.evaluation.sources.logs import OpenLog, open_log
@@ -34,20 +35,20 @@ from gainbias.evaluation.stream import (
 from gainbias.progress import Interruptions, OutOfTimeError
 
 SURE_OF_OTHER = 7.0
-"""Standard errors from which on a behaviour is doubted: chance never reaches that."""
+"""Standard errors from which a behaviour is doubted: chance never reaches that."""
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is asked of a log about other policies.
+    """A question about other policies to a log.
 
     Attributes
     ----------
     policies : list of policies
     behaviour : policy or None
-        That made the log; if it is known.
+        The one that made the log, if it is known.
     ratio_features : features or None
-        Of the density ratio, if they are others than those of values.
+        Of the density ratio, if they differ from those of values.
     discount : float or None
     method : {"auto", "model", "ratio", "importance-sampling"}
         The last three are for comparison.
@@ -92,9 +93,10 @@ class LogReading:
     def steps(
         self, opened: OpenLog, pieces: Iterator[Path], notes: list[str], limit: int | None = None
     ) -> Iterator[ObservedSteps]:
-        """Yield steps between observations of which it is known where they led; stop after `limit` of them.
+        """Yield steps between observations that led to a known place; stop after `limit` of them.
 
-        Every reading comes in the same batches, so the limit is the end of one if an earlier one ended there.
+        Every reading yields the same batches, so if an earlier reading ended at the limit, a batch ends
+        there.
         """
         made = 0
         with closing(pieces):  # type: ignore[type-var]  # they come from a generator
@@ -121,7 +123,7 @@ def part_of(steps: ObservedSteps, rows: Any) -> ObservedSteps:
 
 
 class GivenChances:
-    """Asks whether a column has the probabilities with which the log took its actions.
+    """Tests whether a column has the probabilities with which the log took its actions.
 
     One over the probability, summed over the rows with one action, is on average the number of all rows from
     which that action can be taken. So it cannot be much more than the number of rows.
@@ -151,7 +153,7 @@ class GivenChances:
             total += np.bincount(actions, one_over**power, minlength=len(total))
 
     def warnings(self) -> list[str]:
-        """Return a warning if chance would never make the log of these probabilities."""
+        """Return a warning if these probabilities could never have made the log by chance."""
         if not self._rows:
             return []
         means, squares = self._sums / self._rows
@@ -175,8 +177,8 @@ class Passing:
         self._interruptions, self._display = interruptions, display
         self.steps = 0
 
-    def over(self, steps: Iterator[ObservedSteps], take: Callable[[ObservedSteps], None]) -> list[str]:
-        """Take all steps; return why they ended before their end, if they did."""
+    def over(self, steps: Iterator[ObservedSteps], take: Callable[[ObservedSteps], None]) -> CutShort | None:
+        """Take all steps; return why reading ended early, if it did."""
         try:
             while (batch := self._next(steps)) is not None:
                 take(batch)
@@ -187,10 +189,11 @@ class Passing:
                 if isinstance(error, Interrupted):
                     raise KeyboardInterrupt from None
                 raise ValueError(str(error)) from None
-            return [f"cut short after {self.steps:,} transitions: {error}"]
+            words = f"cut short after {self.steps:,} transitions: {error}"
+            return CutShort(words, by_choice=isinstance(error, OutOfTimeError | Interrupted))
         if self.steps < FEWEST_STEPS:
             raise ValueError(f"an estimate needs at least {FEWEST_STEPS} transitions, found {self.steps}")
-        return []
+        return None
 
     def _next(self, steps: Iterator[ObservedSteps]) -> ObservedSteps | None:
         try:
@@ -202,7 +205,7 @@ class Passing:
 
 @dataclass(frozen=True, eq=False)
 class FirstReading:
-    """What the first reading of a log was like.
+    """The results of the first reading of a log.
 
     Attributes
     ----------
@@ -212,7 +215,7 @@ class FirstReading:
         Actions of the log; 0 if they are continuous.
     steps : int
         Transitions that were read.
-    cut_short : list of str
+    cut : CutShort or None
         Why reading ended before the end, if it did.
     notes, warnings : list of str
     unit : str
@@ -228,7 +231,7 @@ class FirstReading:
     observed: ObservationMap
     num_actions: int
     steps: int
-    cut_short: list[str]
+    cut: CutShort | None
     notes: list[str]
     warnings: list[str]
     unit: str
@@ -246,10 +249,11 @@ def diagnosed(
     **facts: Any,
 ) -> Diagnostics:
     """Return the diagnostics of an answer; `facts` are those that depend on the kind of its model."""
-    of_gain = (*first.cut_short, *gain.warnings, *first.warnings, *warnings)
+    gain = gain.after(first.cut)
+    of_gain = (*gain.warnings, *first.warnings, *warnings)
     said = ["the answer is for the policy that was asked about, from the log of another one"]
     return Diagnostics(
-        is_complete=not first.cut_short,
+        is_complete=first.cut is None,
         num_chains=1,
         num_transitions=gain.num_steps,
         transient=0,

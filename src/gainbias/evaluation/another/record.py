@@ -1,7 +1,7 @@
-"""What an answer for another policy has besides an `Estimate`: its action values, and what it rests on.
+"""What an answer for another policy has besides an `Estimate`: its action values, and what it is based on.
 
-`Target` is kept by the estimate. `Overlap` says how much of the log speaks about the target; `judged` turns
-that into warnings.
+`Target` is part of the estimate. `Overlap` says how much of the log is informative about the target;
+`judged` turns that into warnings.
 """
 
 from __future__ import annotations
@@ -20,41 +20,37 @@ from gainbias.store import plain
 from gainbias.types import Floats, Ints
 
 SHOWN_PLACES = 5
-"""State-actions that are listed or named at most."""
+"""Most state-actions that are listed or named."""
 
 MOST_MISSING = 0.05
-"""Up to this share of its steps, what the target needs and the log lacks may be left out; beyond, there is no
-answer."""
+"""State-actions that the target needs and the log lacks may be left out up to this share of the target's
+steps; beyond, there is no answer."""
 
 FEW_VISITS = 20
-"""A state-action that was seen less often tells little about its own noise."""
+"""A state-action that was seen less often shows little about its own noise."""
 
 FEWEST_TO_JUDGE = 5
-"""Of a state-action that was seen less often it is hardly known by itself how much it varies."""
+"""The data of a state-action that was seen less often hardly show how much it varies."""
 
 UNKNOWN_SHARE = 0.15
 """Values are in doubt if such state-actions make up more than this of the squared weights."""
 
 MOST_ASSUMED = 1.0 / 3.0
-"""Most of the variance of the gain that may be assumed and not measured. If errors that were assumed are
-one and a half times as large, a nominal 95 % interval still holds in 90 %: the variance is then 1 + 1.25 / 3
-times as large, and 1.96 of the standard errors that were told are 1.65 of the true ones."""
-
-FEWEST_TERMS = 10.0
-"""Overlap is weak if so few steps of the log make up the variance: the standard error is then less surely
-known than from the slow waves behind an interval, which tell it to about a sixth."""
+"""Largest share of the variance of the gain that may be assumed, not measured. If assumed errors are
+one and a half times as large, a nominal 95% interval still holds in 90%: the variance is then 1 + 1.25 / 3
+times as large, and 1.96 of the reported standard errors are 1.65 of the true ones."""
 
 FEWEST_EFFECTIVE = 50.0
 """Overlap is weak if the log is worth fewer steps of the target than this."""
 
 
 class NoAnswer(ValueError):
-    """The log does not tell what was asked, or not to everyone; the message says what is missing."""
+    """The log cannot answer the question, or not without further data; the message says what is missing."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A state-action and what it counts.
+    """A state-action, its weight and its visits.
 
     Attributes
     ----------
@@ -62,7 +58,7 @@ class Place:
         The observation; None for all of them.
     action : int
     weight : float
-        Share of the target's steps over that of the log's; infinite if the log never did it.
+        Share of the target's steps divided by that of the log's; infinite if the log lacks it.
     visits : float
         Steps of the log from there.
     share : float
@@ -78,7 +74,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """How much of a log speaks about another policy.
+    """How much of a log is informative about another policy.
 
     Attributes
     ----------
@@ -90,21 +86,18 @@ class Overlap:
     largest : tuple of Place
         State-actions with the largest weights.
     missing : tuple of Place
-        State-actions that the target needs most and the log lacks, which were left out.
+        State-actions that the target needs most and the log lacks; they were left out.
     missing_share : float
         Share of the target's steps that were left out.
     rare_share : float
         Share of the squared weights at state-actions that were seen fewer than 5 times; 0 with features.
-    terms : float
-        Steps of the log that make up the variance of the gain: the square of the sum of squared errors over
-        the sum of their squares.
     worth : float
         Independent steps of the target that the log is worth: one over the squared standard error of the mean
-        of the weights, in which the memory of the log counts.
+        of the weights, which takes the memory of the log into account.
     assumed_share : float
-        Share of the variance of the gain that is assumed and not measured: that of state-actions that were
-        seen once, whose noise is taken to be like that of others, and of what was left out, whose values are
-        taken to differ as those of other actions do.
+        Share of the variance of the gain that is assumed and not measured: that of state-actions seen only
+        once, whose noise is assumed to be like that of others, and of those left out, whose values are
+        assumed to differ as those of other actions do.
     """
 
     effective_sample_size: float
@@ -113,30 +106,28 @@ class Overlap:
     missing: tuple[Place, ...] = ()
     missing_share: float = 0.0
     rare_share: float = 0.0
-    terms: float = float("inf")
     worth: float = float("inf")
     assumed_share: float = 0.0
 
     @property
     def is_weak(self) -> bool:
-        """Whether few steps of the log, or assumptions, decide the answer."""
+        """Whether the log is worth too little, or assumptions decide the answer."""
         return (
             self.assumed_share > MOST_ASSUMED
-            or self.terms < FEWEST_TERMS
             or min(self.effective_sample_size, self.worth) < FEWEST_EFFECTIVE
         )
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A gain and its interval, of a method that can be asked for by name.
+    """A gain and its interval, by a method that can be chosen by name.
 
     Attributes
     ----------
     gain : float
     interval : (float, float)
     words : str
-        How it came about.
+        How it was computed.
     """
 
     gain: float
@@ -152,19 +143,19 @@ class Target:
     ----------
     num_actions : int
     overlap : Overlap
-        How much of the log speaks about it.
+        How much of the log is informative about it.
     action_values : ValueEstimate
         Values of actions, linear in features of state-actions, or one for each that was seen.
     pairs : (k,) array or None
         For tables: which state-actions were seen, ``state * num_actions + action``.
     truncated : Alternative or None
-        If overlap is weak: the answer for a target that leaves out what was seen rarely.
+        If overlap is weak: the answer for a target without rarely seen actions.
     disagreement : float
         With features: standard errors by which richer features would move the gain; 0 for tables.
     discount : float or None
         If values are discounted.
     pair_rows : callable or None
-        With features: from observations and actions to rows of features. It is not kept in files.
+        With features: from observations and actions to rows of features. Not stored in files.
     """
 
     num_actions: int
@@ -187,7 +178,7 @@ class Target:
         return sparse.csr_array((ones, (rows, place[seen])), (len(keys), len(self.pairs)))
 
     def in_words(self) -> str:
-        """Return what the answer rests on."""
+        """Return in words what the answer is based on."""
         overlap = self.overlap
         heavy = f", largest weight {overlap.largest[0].weight:.3g}" if overlap.largest else ""
         return (
@@ -206,7 +197,6 @@ class Target:
             "missing": [vars(place) for place in overlap.missing],
             "missing_share": overlap.missing_share,
             "rare_share": overlap.rare_share,
-            "terms": overlap.terms,
             "worth": overlap.worth,
             "assumed_share": overlap.assumed_share,
             "truncated": None if self.truncated is None else vars(self.truncated),
@@ -217,7 +207,7 @@ class Target:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, in two digits but no powers of ten.
+    """Return a share in per cent, with two digits but no powers of ten.
 
     Examples
     --------
@@ -233,27 +223,33 @@ def places_in_words(places: Sequence[Place]) -> str:
     Examples
     --------
     >>> places_in_words([Place(3, 1, 2.5, 40.0, 0.2)])
-    'action 1 in state 3 (20 % of its steps)'
+    'action 1 in state 3 (20% of its steps)'
     """
     return ", ".join(
         f"action {place.action} in {'any state' if place.state is None else f'state {place.state}'} "
-        f"({percent(place.share)} % of its steps)"
+        f"({percent(place.share)}% of its steps)"
         for place in places
     )
 
 
 def kish(weights: Floats, counts: Floats) -> float:
-    """Return how many equal weights are worth as much as `counts` times each of these."""
+    """Return the number of equal weights that are worth as much as these, each taken `counts` times."""
     squares = float((counts * weights**2).sum())
     return float((counts * weights).sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
 def widened(gain: GainEstimate, factor: float, added: float = 0.0) -> GainEstimate:
-    """Return an estimate whose standard error and interval are larger by a factor, and a further error."""
-    if added > 0.0 < gain.standard_error:
-        factor = float(np.hypot(factor, added / gain.standard_error))
-    low, high = (gain.gain + factor * (end - gain.gain) for end in gain.interval)
-    return replace(gain, interval=(low, high), standard_error=factor * gain.standard_error)
+    """Return an estimate with its standard error and interval enlarged by a factor and by a further error.
+
+    An interval may reach further to one side; a further error has no sides.
+    """
+    error = factor * gain.standard_error
+    down, up = (factor * abs(end - gain.gain) for end in gain.interval)
+    if added > 0.0 < error:
+        further = added * (down + up) / 2.0 / error
+        down, up = float(np.hypot(down, further)), float(np.hypot(up, further))
+        error = float(np.hypot(error, added))
+    return replace(gain, interval=(gain.gain - down, gain.gain + up), standard_error=error)
 
 
 def assumed_part(measured: GainEstimate, whole: GainEstimate) -> float:
@@ -264,24 +260,24 @@ def assumed_part(measured: GainEstimate, whole: GainEstimate) -> float:
 
 
 def worth_of(weights: BatchMeans) -> float:
-    """Return how many independent steps of the target steps with these weights are worth."""
+    """Return how many independent steps of the target are worth as much as steps with these weights."""
     error = estimate_gain(weights, find_warm_up=False).standard_error
     return (weights.mean / error) ** 2 if error > 0.0 else float("inf")
 
 
 def weak_in_words(overlap: Overlap, truncated: Alternative | None) -> list[str]:
-    """Return a warning if overlap is weak, with the answer that leaves out what was seen rarely."""
+    """Return a warning if overlap is weak, with the answer without rarely seen actions."""
     if not overlap.is_weak:
         return []
     reasons, worth = [], min(overlap.effective_sample_size, overlap.worth)
-    if overlap.terms < FEWEST_TERMS or worth < FEWEST_EFFECTIVE:
+    if worth < FEWEST_EFFECTIVE:
         reasons.append(
-            f"the {overlap.steps:,} steps of the log are worth {worth:,.0f} steps of the target, and about "
-            f"{overlap.terms:,.0f} of them decide how wide the interval is: {_heaviest(overlap)}"
+            f"the {overlap.steps:,} steps of the log are worth {worth:,.0f} steps of the target: "
+            f"{_heaviest(overlap)}"
         )
     if overlap.assumed_share > MOST_ASSUMED:
         reasons.append(
-            f"{percent(overlap.assumed_share)} % of the squared error are assumed and not measured, because "
+            f"{percent(overlap.assumed_share)}% of the squared error are assumed and not measured, because "
             "what the target does was seen once or never"
         )
     words = f"weak overlap: {'; '.join(reasons)}. Intervals may be too narrow"
@@ -300,7 +296,7 @@ def _heaviest(overlap: Overlap) -> str:
 
 
 def left_out_in_words(overlap: Overlap, error: float) -> tuple[list[str], list[str]]:
-    """Return warnings and notes about what the target needs and the log lacks.
+    """Return warnings and notes about state-actions that the target needs and the log lacks.
 
     Parameters
     ----------
@@ -311,7 +307,7 @@ def left_out_in_words(overlap: Overlap, error: float) -> tuple[list[str], list[s
     if not overlap.missing_share > 0.0:
         return [], []
     words = (
-        f"truncated: {percent(overlap.missing_share)} % of the target's steps are at state-actions that the "
+        f"truncated: {percent(overlap.missing_share)}% of the target's steps are at state-actions that the "
         f"log lacks, and were left out: {places_in_words(overlap.missing)}. If these actions differ from the "
         f"others of their states as those in the log do, that moves the gain by about {error:.2g}, which is "
         "part of the interval"
@@ -320,16 +316,16 @@ def left_out_in_words(overlap: Overlap, error: float) -> tuple[list[str], list[s
 
 
 def rare_in_words(overlap: Overlap) -> list[str]:
-    """Return a warning about values if many of them rest on a few steps each."""
+    """Return a warning about values if many of them are based on a few steps each."""
     if not overlap.rare_share > UNKNOWN_SHARE:
         return []
     return [
         f"state-actions that were seen fewer than {FEWEST_TO_JUDGE} times make up "
-        f"{percent(overlap.rare_share)} % of the squared weights: intervals of values may be too narrow "
+        f"{percent(overlap.rare_share)}% of the squared weights: intervals of values may be too narrow "
         "there"
     ]
 
 
 def heaviest_first(weights: Floats, most: int = SHOWN_PLACES) -> Ints:
-    """Return the places of the largest weights."""
+    """Return the positions of the largest weights."""
     return np.argsort(-weights, kind="stable")[:most].astype(np.int64)

@@ -1,21 +1,21 @@
-"""What another policy would have earned, for states and actions that are few enough to be counted.
+"""What another policy would have earned, for states and actions that are few enough to count.
 
 The log is read twice. `PairSums` counts in the first pass where each state-action led, and what it paid. With
 these counts as its kernel the target is a chain like any other, which is solved exactly: `TableModel` has its
-gain g, its values W and Q, and the ratio w(s, a) of the shares that state-actions have among the steps of the
-target and among those of the log.
+gain g, its values W and Q, and the ratio w(s, a) of the shares of state-actions among the steps of the target
+and among those of the log.
 
-The error of that gain is to first order the mean, along the path of the log, of
+To first order, the error of that gain is the mean, along the path of the log, of
 
     w(s, a) (r - g t + W(s') - Q(s, a)) / (mean of w t)
 
 with t = 1 if steps have no durations (the efficient influence function; Kallus and Uehara 2020, Liao, Klasnja
 and Murphy 2019). The second pass, `TableInfluence`, evaluates it at each step. In the same way each batch of
-the log says how far it moves every W and Q: the noise of state-actions, sent through the Poisson equation.
+the log gives the change of every W and Q: the noise of state-actions, propagated by the Poisson equation.
 
 Residuals of a state-action that was seen N times are too small by the factor sqrt(1 - 1 / N), because its own
-mean was subtracted, and are made larger by that. Of what was seen once nothing is known: its noise is taken
-to be like that of the others.
+mean was subtracted, and are corrected for that. If a state-action was seen only once, nothing is known
+about its noise, which is assumed to be like that of the others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from gainbias.evaluation.another.record import SHOWN_PLACES, NoAnswer
-from gainbias.evaluation.gain.batches import BatchMeans, unit_of
+from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import check_ratio
 from gainbias.evaluation.stream import UNKNOWN_PLACE
 from gainbias.model.process import MarkovRewardProcess
@@ -44,15 +44,15 @@ INFLUENCE_BATCHES = 32
 """Batches of the log that say how far values may be off."""
 
 MOST_DEVIATIONS = 2**23
-"""Numbers that are kept for the intervals of values: 64 MB."""
+"""Numbers that are stored for the intervals of values: 64 MB."""
 
 FULL = 1e-12
-"""A state where the target's probabilities without data are below this lacks nothing."""
+"""A state lacks nothing if the target's probabilities without data are below this."""
 
 
 @dataclass(frozen=True, eq=False)
 class NumberedSteps:
-    """Steps between numbered states, with what was done: arrays (m,)."""
+    """Steps between numbered states, with actions: arrays (m,)."""
 
     here: Ints
     actions: Ints
@@ -65,7 +65,7 @@ class NumberedSteps:
 
 
 class PairSums:
-    """How often each state-action led where, and what it paid in all.
+    """How often each state-action led where, and its total reward.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ class PairSums:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """The counts of a log, with numbers for those states and state-actions alone that were seen.
+    """The counts of a log, in which only seen states and state-actions have numbers.
 
     Attributes
     ----------
     states : (n,) array
         The states that were seen, in the numbers of the log.
     of_pair, actions : (k,) arrays
-        The place in `states`, and the action, of each state-action from which a step was seen.
+        The position in `states`, and the action, of each state-action from which a step was seen.
     visits, rewards, durations : (k,) arrays
         Number of steps from each, and their mean reward and duration.
     kernel : (k, n) csr_array
@@ -176,7 +176,7 @@ class Counts:
         return np.bincount(self.of_pair, self.visits, minlength=len(self.states)).astype(np.float64)
 
     def spread(self, pairs: Floats) -> Floats:
-        """Return a number of each state-action as a table, (n, A); 0 where nothing was seen."""
+        """Return a number for each state-action as a table, (n, A); 0 where nothing was seen."""
         table = np.zeros((len(self.states), self.num_actions))
         table[self.of_pair, self.actions] = pairs
         return table
@@ -200,12 +200,12 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """What of a target the log can tell.
+    """The part of a target that the log covers.
 
     Attributes
     ----------
     chances : (k,) array
-        Probability of each state-action that was seen, where what was not seen is left out.
+        Probability of each seen state-action, with the unseen ones left out.
     kept : (n,) array of bool
         States that remain.
     missing : (n, A) array
@@ -218,13 +218,13 @@ class Support:
 
     @classmethod
     def of(cls, counts: Counts, target: Floats, fewest: float) -> Support:
-        """Return what of the target's probabilities (n, A) was seen at least `fewest` times."""
+        """Return the part of the target's probabilities (n, A) that was seen at least `fewest` times."""
         width = counts.num_actions
         there = target[:, :width] * (counts.spread(counts.visits) >= fewest)
         missing = target.copy()
         missing[:, :width] -= there
         total = there.sum(axis=1)
-        there[total < FULL] = counts.frequencies()[total < FULL]  # as the log does, where nothing is left
+        there[total < FULL] = counts.frequencies()[total < FULL]  # like the log, where nothing is left
         there /= np.maximum(there.sum(axis=1), FULL)[:, None]
         return cls(there[counts.of_pair, counts.actions], counts.seen > 0.0, missing)
 
@@ -240,7 +240,7 @@ class TableModel:
     fewest : float
         State-actions that were seen less often are left out.
     names : function
-        From places in `Counts.states` to what users call these states.
+        From positions in `Counts.states` to the names of these states for users.
 
     Attributes
     ----------
@@ -291,7 +291,7 @@ class TableModel:
         """
         kernel = self.counts.kernel[:, self.kept]
         stays = np.asarray(kernel.sum(axis=1)).ravel()
-        lost = np.flatnonzero(stays <= 0.0)  # they only ever led there: as if to where the log began
+        lost = np.flatnonzero(stays <= 0.0)  # treat steps that only led there as steps to the start
         if len(lost):
             ones, first = np.ones(len(lost)), np.zeros(len(lost), dtype=np.int64)
             kernel = kernel + sparse.csr_array((ones, (lost, first)), kernel.shape)
@@ -318,7 +318,7 @@ class TableModel:
         relative -= in_time @ relative
         self.relative = relative
         self.residual_values = self._action_values(relative)
-        # How the centre of the values moves with the kernel and with durations.
+        # How the centre of the values depends on the kernel and on durations.
         self._centre = self.poisson.solve(lasted * relative / self.mean_duration)
         self._in_time = in_time
         if self.discount is None:
@@ -343,9 +343,9 @@ class TableModel:
         self.pair_values = np.asarray(self.counts.rewards + self.discount * (kernel @ self.state_values))
 
     def apart(self) -> float:
-        """Return how far the values of two actions of a state are apart, in the root mean square over states.
+        """Return how far apart the values of two actions of a state are, as a root mean square over states.
 
-        Of any two state-actions, if no state has two.
+        If no state has two actions, the same for any two state-actions.
         """
         values, of_pair = self.residual_values, self.counts.of_pair
         several = np.bincount(of_pair) > 1
@@ -356,10 +356,10 @@ class TableModel:
         return float(np.sqrt(2.0 * squares.sum() / max((known - 1)[several].sum(), 1)))
 
     def left_out_error(self) -> float:
-        """Return how far the gain may be moved, in the root mean square, by what was left out.
+        """Return how much the actions that were left out may move the gain, as a root mean square.
 
-        All that is missing in a state may be better or worse than the rest of it, and an action may be so in
-        all states where it is missing: the larger of both.
+        All missing actions of a state may be better or worse than the others together, or an action may be
+        so in all states where it is missing: the larger of the two is returned.
         """
         shares = max(np.linalg.norm(self.left_out.sum(axis=axis)) for axis in (0, 1))
         return float(shares) * self.apart() / self.mean_duration
@@ -378,7 +378,7 @@ class TableModel:
     def moved(self, noise: Floats, centre: Floats) -> tuple[Floats, Floats]:
         """Return how noise of state-actions, (K, k), moves the values of states and of state-actions.
 
-        `centre` (K,) is how much it moves the mean of the values for all that is known already.
+        `centre` (K,) is how much it moves the mean of the values in other, known ways.
         """
         at_states = noise @ self._average.T
         if self.discount is None:
@@ -394,7 +394,7 @@ class TableModel:
 
 
 class TableInfluence:
-    """The error of a gain at each step of the log, and what each batch says about values.
+    """The error of a gain at each step of the log, and the values by each batch.
 
     Parameters
     ----------
@@ -408,8 +408,6 @@ class TableInfluence:
         Sums of residuals of values over batches, for each state-action.
     squares : (k,) array
         Sums of squares of the residuals of the gain.
-    fourth : float
-        Sum of the fourth powers of the errors of the gain, in a unit of their size.
     residuals : BatchMeans
         Those of the gain at each step, before they are multiplied by the ratio.
     """
@@ -421,8 +419,7 @@ class TableInfluence:
         self.model, self._steps, self._made = model, steps, 0
         pairs = len(counts.visits)
         self.noise, self.squares = np.zeros((self.num_batches, pairs)), np.zeros(pairs)
-        self.centre, self.fourth, self.residuals = np.zeros(self.num_batches), 0.0, BatchMeans()
-        self._unit = 0.0
+        self.centre, self.residuals = np.zeros(self.num_batches), BatchMeans()
         self._larger = np.sqrt(counts.visits / np.maximum(counts.visits - 1.0, 1.0))
         self._place = np.full(int(counts.states[-1]) + 1, -1, dtype=np.int64)
         self._place[counts.states[model.kept]] = np.arange(len(model.kept))
@@ -439,7 +436,7 @@ class TableInfluence:
         return np.asarray(of_state[self.model.counts.of_pair])
 
     def pairs_of(self, steps: NumberedSteps) -> Ints:
-        """Return the places of state-actions, (m,)."""
+        """Return the positions of state-actions, (m,)."""
         keys = steps.here * self.model.counts.num_actions + steps.actions
         return np.searchsorted(self._pair_keys, keys)
 
@@ -460,8 +457,6 @@ class TableInfluence:
         residual *= known * self._larger[pair]
         self.residuals.add(residual)
         terms = model.ratio[pair] * residual / model.mean_duration
-        self._unit = self._unit or unit_of(terms)
-        self.fourth += float(((terms / self._unit) ** 4).sum())
         self.squares += np.bincount(pair, residual**2, minlength=len(self.squares))
         self._add_noise(steps, pair, after, known, residual, centre)
         return np.asarray(model.gain + terms)
@@ -488,18 +483,12 @@ class TableInfluence:
             self.centre[number] += moved[own].sum()
 
     def deviations(self) -> tuple[Floats, Floats]:
-        """Return what each batch says about values, less these, of states and of state-actions."""
+        """Return the values of states and of state-actions by each batch, less the estimates."""
         noise = self.noise / self.model.counts.visits * self.num_batches
         return self.model.moved(noise, self.centre * self.num_batches)
 
-    def terms(self) -> float:
-        """Return how many steps make up the variance of the gain."""
-        errors = np.sqrt(self.squares) / (self.model.mean_duration * (self._unit or 1.0))
-        total = float((self.model.ratio**2 * errors**2).sum())
-        return total**2 / self.fourth if total > 0.0 < self.fourth else float(self._steps)
-
     def widening(self) -> float:
-        """Return by how much state-actions that were seen once make the standard error larger."""
+        """Return the factor by which state-actions that were seen once enlarge the standard error."""
         visits, shares = self.model.counts.visits, self.model.shares
         often = visits >= 2.0
         if not often.any() or not self.squares[often].any():
@@ -525,10 +514,10 @@ def _falls_apart(
         :SHOWN_PLACES
     ]
     missing = ", ".join(f"action {action} in state {names(inside[[place]])[0]}" for place, action in pairs)
-    more = f" What the target does there and the log never did may lead out: {missing}." if missing else ""
+    more = f" The log lacks some of its actions there, which may lead out: {missing}." if missing else ""
     return (
         f"by this log the target's chain falls apart into {len(classes)} recurrent classes: "
         f"{', '.join(words)}. No transition of the log under the target's actions leads from one to another, "
         f"so there is no single answer.{more} Use a longer log, or one of another policy, or ask about each "
-        "class by itself"
+        "class separately"
     )

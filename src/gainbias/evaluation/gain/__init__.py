@@ -2,9 +2,9 @@
 
 Start reading in `interval`: `estimate_gain` makes a `GainEstimate` of rewards or of any numbers, or of the
 ratio of two series, such as rewards and durations. `batches` keeps sums over consecutive batches of a stream
-of any length; `warm_up` finds a beginning that is to be left out; `spectrum` gets the variance of the mean
-from the slowest waves; `verdict` says whether the series is steady, or why not. `quantiles` does for a
-quantile what `interval` does for a mean. `anytime` makes intervals that hold at all looks together, for
+of any length; `warm_up` finds a beginning to leave out; `spectrum` computes the variance of the mean from
+the slowest waves; `verdict` says whether the series is steady, or why not. `quantiles` does for a
+quantile what `interval` does for a mean. `anytime` makes intervals that hold for all looks together, for
 numbers as they come (`RunningMean`) or until one is narrow enough. The rest of `gainbias.evaluation` imports
 from these.
 """

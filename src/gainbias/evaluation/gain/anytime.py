@@ -1,18 +1,19 @@
-"""Intervals that hold at all looks together, and when to stop.
+"""Intervals that hold for all looks together, and when to stop.
 
-Who looks at a run several times, and stops when the interval looks good, is wrong more often than each
-interval says. `ConfidenceSequence` makes intervals that all hold together with the given confidence, from a
-first look on. They are those of Robbins and Siegmund (1970) for Brownian motion, which sums of many numbers
-are like: a mean over n steps may be off by ``sqrt(b^2 + log(n / first look))`` standard errors, with b such
-that Brownian motion leaves these bounds, ever, with the chance that is left. When this holds for real data is
-shown by Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (arXiv 2103.06476).
+If you look at a run several times, and stop when the interval looks good, you are wrong more often than
+each interval says. `ConfidenceSequence` makes intervals that all hold together with the given confidence,
+from a first look on. They are those of Robbins and Siegmund (1970) for Brownian motion, which sums of many
+numbers are like: a mean over n steps may be off by ``sqrt(b^2 + log(n / first look))`` standard errors, with
+b such that Brownian motion ever leaves these bounds only with the remaining probability. Conditions under
+which this holds for real data are given by Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (arXiv
+2103.06476).
 
-The standard error must be surer than for one look, because the bounds are further out. It comes from slow
-waves, as for one look (`spectrum`), but from more of them as the run grows: their number goes up by the power
-`WAVE_POWER` of the length. So they are ever slower, and there are ever more of them.
+The standard error must be more certain than for one look, because the bounds are further out. It comes from
+slow waves, as for one look (`spectrum`), but from more of them as the run grows: their number grows like the
+length to the power `WAVE_POWER`. So the waves become slower and more numerous.
 
-`RunningMean` is for numbers that are brought as they come; `looks_until` reads on by itself until such an
-interval is narrow enough.
+`RunningMean` is for numbers as they come; `looks_until` reads by itself until such an interval is narrow
+enough.
 """
 
 from __future__ import annotations
@@ -43,25 +44,25 @@ from gainbias.store import check_free
 from gainbias.types import Floats
 
 FIRST_TIMES = 500
-"""Autocorrelation times before the first look: sums of skewed numbers are then nearly normal far out, too."""
+"""Autocorrelation times before the first look: sums of skewed numbers are then nearly normal even far out."""
 
 FIRST_STEPS = 2048
 """Steps of all chains before the first look."""
 
 FIRST_CHECK = 512
-"""Steps of each chain before it is asked for the first time whether they are enough."""
+"""Steps of each chain before the first check whether they are enough."""
 
 EARLIEST_LOOK = 100
-"""The least first look that one can ask for."""
+"""The smallest first look that can be chosen."""
 
 WAVE_POWER = 2.0 / 3.0
-"""A run x times as long as at the first look has its error from x to this power times as many waves."""
+"""A run x times as long as at the first look gets its error from x to this power times as many waves."""
 
 ENTRIES_PER_WAVE = 4
-"""Batches for each wave: a wave of fewer is not seen well."""
+"""Batches for each wave: fewer do not resolve it."""
 
 LOOK_GROWTH = 1.1
-"""A run that goes on until it is sure is looked at whenever it is this many times as long as before."""
+"""A run with a target is checked whenever it is this many times as long as before."""
 
 RUNNING_KIND = "gainbias running mean"
 RUNNING_VERSION = 1
@@ -87,17 +88,17 @@ def first_bound(confidence: float) -> float:
 
 
 class ConfidenceSequence:
-    """Intervals of a mean that hold at all looks together, from a first look on.
+    """Intervals of a mean that hold for all looks together, from a first look on.
 
     Parameters
     ----------
     confidence : float
-        The chance that all intervals hold the mean.
+        The probability that all intervals contain the mean.
     first_look : int, optional
         Steps of each chain before the first interval. By default it is found: the rewards are judged at
-        `next_check`, and the first look is where they are at least `FIRST_TIMES` autocorrelation times and
-        there is no reason to doubt an interval. That depends on how rewards vary, and hardly on where
-        their mean is, so it does not spoil the sequence (`benchmarks/anytime.py`).
+        `next_check`, and the first look comes when there are at least `FIRST_TIMES` autocorrelation times
+        and no reason to doubt an interval. That depends on how rewards vary, and hardly on their mean,
+        so it does not spoil the sequence (`benchmarks/anytime.py`).
 
     Attributes
     ----------
@@ -128,21 +129,24 @@ class ConfidenceSequence:
     def next_check(self, steps: int) -> int | None:
         """Return after how many steps of each chain, more than `steps`, `check` is due; None if never again.
 
-        These are powers of two, whoever looks when: so the first look does not depend on that.
+        These are powers of two, no matter when someone looks, so the first look does not depend on that.
         """
         return None if self.first_look is not None else max(FIRST_CHECK, 1 << steps.bit_length())
 
     def check(self, rewards: AnyMeans, find_warm_up: bool = True) -> None:
-        """Make this the first look if the rewards are enough for it; to be called at `next_check` alone."""
+        """Make this the first look if the rewards are enough for it; to be called only at `next_check`."""
         if self.first_look is None and is_enough(estimate_gain(rewards, self.confidence, find_warm_up)):
             self.first_look = rewards.steps
 
-    def estimate(self, rewards: AnyMeans, find_warm_up: bool = True, skipped: int = 0) -> GainEstimate:
+    def estimate(
+        self, rewards: AnyMeans, find_warm_up: bool = True, skipped: int = 0, over_time: bool = False
+    ) -> GainEstimate:
         """Return the estimate with the sequence's interval; before the first look with none, and a note.
 
-        Its verdict counts steps with the `skipped` ones, which came before these rewards.
+        Its verdict counts steps with the `skipped` ones, which came before these rewards; `over_time` is that
+        of `estimate_gain`.
         """
-        once = estimate_gain(rewards, self.confidence, find_warm_up, skipped)
+        once = estimate_gain(rewards, self.confidence, find_warm_up, skipped, over_time=over_time)
         if self.first_look is not None and rewards.steps >= self.first_look:
             return self.widened(once, rewards)
         waiting = f"no interval yet: {self._waiting_in_words(once, rewards.steps)}"
@@ -175,7 +179,7 @@ class ConfidenceSequence:
     def _error(self, rewards: AnyMeans, once: GainEstimate, growth: float) -> tuple[float, int]:
         """Return the standard error and its degrees of freedom, from as many waves as the length allows.
 
-        If the faster ones of them are smaller, because of a slow part, it is that from few waves.
+        If the faster waves are smaller, because of a slow part, the standard error comes from few waves.
         """
         means = rewards.with_rest(once.gain, once.transient // rewards.sums.size)
         wanted = min(int(SLOW_WAVES * growth**WAVE_POWER), MOST_WAVES, means.size // ENTRIES_PER_WAVE)
@@ -191,7 +195,7 @@ class ConfidenceSequence:
     def _in_words(self, ratio: float, num_chains: int) -> str:
         where = " of each chain" if num_chains > 1 else ""
         return (
-            f"the interval holds at all looks together, from step {self.first_look:,}{where} on, and is "
+            f"the interval holds for all looks together, from step {self.first_look:,}{where} on, and is "
             f"{ratio:.2f} times as wide as one for a single look"
         )
 
@@ -203,8 +207,8 @@ class ConfidenceSequence:
             return f"the first comes when there is no reason to doubt it, see the warnings; {again}"
         needed = max(FIRST_STEPS, round(FIRST_TIMES * once.autocorrelation_time))
         return (
-            f"the first comes after {FIRST_TIMES} autocorrelation times, at least {FIRST_STEPS:,} steps: by "
-            f"what was seen so far after about {needed:,}; {again}"
+            f"the first comes after {FIRST_TIMES} autocorrelation times, at least {FIRST_STEPS:,} steps:  "
+            f"judging by the numbers so far, after about {needed:,}; {again}"
         )
 
 
@@ -229,19 +233,19 @@ def is_enough(estimate: GainEstimate) -> bool:
 
 
 class RunningMean(InNotebooks):
-    """The mean of a stream of numbers, with intervals that hold at all looks together.
+    """The mean of a stream of numbers, with intervals that hold for all looks together.
 
     Feed it numbers as they come, look whenever you like, and stop when you have seen enough: with the given
-    confidence no interval that you could have seen from the first look on misses the mean. They may depend on
-    each other. It needs about 200 kB, however long the stream is.
+    confidence none of the intervals from the first look on misses the mean, whether you looked at them or
+    not. The numbers may depend on each other. About 200 kB are needed, however long the stream is.
 
     Parameters
     ----------
     confidence : float
-        The chance that all intervals together hold the mean.
+        The probability that all intervals contain the mean.
     skip : int
-        The first numbers are left out, as many as this: those of a warm-up. It must be said before, because
-        intervals that were looked at cannot be taken back.
+        How many first numbers to leave out as a warm-up. You must set it at the beginning, because
+        intervals that were seen cannot be taken back.
     first_look : int, optional
         Numbers after those left out before the first interval, at least 100. By default the first interval
         comes when the numbers are worth 500 independent ones and there is no reason to doubt it; this is
@@ -280,7 +284,7 @@ class RunningMean(InNotebooks):
         Raises
         ------
         ValueError
-            If one of them is not finite, or they are no numbers; then none of them was added.
+            If one of them is not a finite number; then none of them was added.
         """
         array = self._checked(numbers)
         left_out = min(self.skip - self._skipped, len(array))
@@ -306,7 +310,7 @@ class RunningMean(InNotebooks):
 
     @property
     def first_look(self) -> int | None:
-        """Numbers before the first interval; None if that is not known yet."""
+        """Numbers before the first interval; None if not known yet."""
         return self._sequence.first_look
 
     @property
@@ -327,13 +331,13 @@ class RunningMean(InNotebooks):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Since when intervals hold, or when the first will come."""
+        """From when on intervals hold, or when the first will come."""
         return () if (look := self._look()) is None else look.notes
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write all that is needed to go on to a file, which `RunningMean.load` reads.
+        """Write everything that is needed to continue to a file, which `RunningMean.load` reads.
 
-        A file that is there already is refused unless it may be replaced; folders that are missing are made.
+        An existing file is refused unless it may be replaced; missing folders are made.
         """
         from gainbias.evaluation.storage import write_archive
 
@@ -350,7 +354,7 @@ class RunningMean(InNotebooks):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a running mean that `save` wrote: it goes on as if it had never been saved, to the last bit.
+        """Read a running mean that `save` wrote: it continues as if it had never been saved, to the last bit.
 
         Raises
         ------
@@ -389,7 +393,7 @@ class RunningMean(InNotebooks):
         return "\n".join(lines)
 
     def _look(self) -> GainEstimate | None:
-        """Return what is seen now, None for fewer than two numbers; kept, so that asking again is free."""
+        """Return the current estimate, None for fewer than two numbers; it is cached."""
         if self._seen[0] != self.steps and self.steps > 1:
             look = self._sequence.estimate(self._numbers, find_warm_up=False, skipped=self._skipped)
             self._seen = self.steps, look
@@ -416,15 +420,15 @@ class RunningMean(InNotebooks):
 
 @dataclass(frozen=True)
 class Look:
-    """What one look at a run saw.
+    """The result of one look at a run.
 
     Attributes
     ----------
     estimate : GainEstimate
-        The estimate so far, with an interval that holds at all looks together; if the run ended before the
-        first look, with an interval for this one.
+        The estimate so far, with an interval that holds for all looks together; if the run ended before
+        the first look, with an interval for this look only.
     steps_left : int
-        Steps of each chain that are expected to be needed yet; 0 once the interval is narrow enough.
+        Steps of each chain that are probably still needed; 0 once the interval is narrow enough.
     """
 
     estimate: GainEstimate
@@ -438,16 +442,16 @@ def looks_until(
     max_steps: int,
     sequence: ConfidenceSequence | None = None,
 ) -> Iterator[Look]:
-    """Go on until the gain's interval is narrow enough, and report every look.
+    """Continue until the gain's interval is narrow enough, and report every look.
 
     Parameters
     ----------
     reach : function
-        Goes on until each chain has made this many steps, and returns all rewards so far.
+        Continues until each chain has taken this many steps, and returns all rewards so far.
     target_half_width : float
-        Half the width that is asked for, positive.
+        Half of the wanted width, positive.
     max_steps : int
-        No more steps of each chain are made than this.
+        Most steps of each chain.
     sequence : ConfidenceSequence, optional
         Makes the intervals; by default with confidence 0.95.
 
@@ -472,7 +476,7 @@ def looks_until(
     steps = reach_first_look(reach, sequence, max_steps)
     while True:
         rewards = reach(steps)
-        # A run that ends before its first look is looked at once: nothing that was seen has ended it.
+        # A run that ends before its first look has only this look: it did not stop because of what was seen.
         is_first = sequence.first_look is None
         estimate = estimate_gain(rewards, sequence.confidence) if is_first else sequence.estimate(rewards)
         look = _look(estimate, steps, target_half_width)
@@ -483,12 +487,12 @@ def looks_until(
 
 
 def reach_first_look(reach: Callable[[int], AnyMeans], sequence: ConfidenceSequence, max_steps: int) -> int:
-    """Go on to the first look of a sequence, or to `max_steps`; return the steps of each chain.
+    """Continue to the first look of a sequence, or to `max_steps`; return the steps of each chain.
 
     Parameters
     ----------
     reach : function
-        Goes on until each chain has made this many steps, and returns all rewards so far.
+        Continues until each chain has taken this many steps, and returns all rewards so far.
     sequence : ConfidenceSequence
     max_steps : int
     """

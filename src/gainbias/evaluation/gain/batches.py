@@ -1,12 +1,12 @@
 """Batch means of a stream of numbers in bounded memory.
 
-`BatchSums` and `BatchMeans` keep the stream. It fills batches of one step each; when there is no room for
+`BatchSums` and `BatchMeans` store the stream. It fills batches of one step each; when there is no room for
 another one, neighbours are added up and batches become twice as long. So there are always between
-`capacity / 2` and `capacity` batches, and how the stream was cut into pieces changes no bit.
+`capacity / 2` and `capacity` batches, and the pieces in which the stream arrives change no bit.
 
-`RatioMeans` keeps two streams side by side, such as rewards and durations; what counts is the ratio of their
-sums. `RatioDifference` is the difference of two such ratios. Both can be read as `BatchMeans` can: near the
-ratio g, the mean of (r - g d) / (mean of d) moves as the ratio does.
+`RatioMeans` stores two streams side by side, such as rewards and durations, for the ratio of their sums.
+`RatioDifference` is the difference of two such ratios. Both can be read as `BatchMeans` can: near the
+ratio g, the mean of (r - g d) / (mean of d) changes as the ratio does.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ CAPACITY = 8192
 first numbers are kept as well, in 64 kB."""
 
 BATCH_PIECE = 2**20
-"""Numbers that are worked on at once, however many the caller brings."""
+"""Numbers that are processed at once, however many the caller passes."""
 
 FEW_SUMS = 16
-"""With fewer sums than this it does not pay to add them up side by side."""
+"""With fewer sums than this it does not pay off to compute them side by side."""
 
 LONG_SUM, CACHE_LINE = 64, 8
-"""Sums of more numbers than this are brought side by side in groups of this number, for speed alone."""
+"""Longer sums are rearranged side by side in groups of this number, only for speed."""
 
 SMALLEST_NUMBER, LARGEST_NUMBER = 1e-100, 1e100
-"""Sizes of numbers whose squares, and the squares of these, are numbers too."""
+"""Sizes of numbers whose fourth powers neither overflow nor underflow."""
 
 NEGLIGIBLE_DEVIATION = 1e-13
-"""A standard deviation this small, relative to the largest reward, is that of rounding."""
+"""A standard deviation this small, relative to the largest reward, comes from rounding."""
 
 LOST_SQUARES = 1e-13
 """A mean square this small, relative to the one that it is the difference from, is rounding."""
@@ -46,7 +46,7 @@ LOST_SQUARES = 1e-13
 def unit_of(numbers: Floats) -> float:
     """Return a power of two near the largest of some numbers, or 1 if all are 0.
 
-    To divide by it costs no digit, and of what is left even fourth powers are numbers.
+    Dividing by it costs no digits, and then even fourth powers do not overflow.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class BatchSums:
     Parameters
     ----------
     shape : tuple of int
-        Shape of what arrives at a step.
+        Shape of the values of a step.
     capacity : int
         Even; there are always fewer complete batches.
     first_size : int
@@ -103,11 +103,11 @@ class BatchSums:
 
     @property
     def room(self) -> int:
-        """Steps that can be added before neighbours are added up."""
+        """Steps that can be added before neighbours are merged."""
         return self._sums.shape[-1] * self.size - self.steps
 
     def add(self, values: Floats, steps: int = 1) -> None:
-        """Add the next steps, (*shape, count), or sums over a number of them each, which divides the size."""
+        """Add the next steps, (*shape, count), or sums over as many steps each as divide the size."""
         while values.shape[-1] > 0:
             piece = values[..., : self.room // steps]
             fill(piece, self._sums, self.rest, self._full, self.rest_steps // steps, self.size // steps)
@@ -123,7 +123,7 @@ class BatchSums:
             self._sums[..., : self._full] = self._sums[..., ::2] + self._sums[..., 1::2]
 
     def beside(self, other: BatchSums) -> BatchSums:
-        """Return both side by side along the last axis of their shapes; they must have made equal steps."""
+        """Return both side by side along the last axis of their shapes; they must have equally many steps."""
         joined = BatchSums((*self.rest.shape[:-1], self.rest.shape[-1] + other.rest.shape[-1]))
         joined._sums = np.concatenate([self._sums, other._sums], axis=-2)
         joined.rest = np.concatenate([self.rest, other.rest], axis=-1)
@@ -154,7 +154,7 @@ def fill(values: Floats, sums: Floats, rest: Floats, full: int, begun: int, size
     ----------
     values : (..., count) array
     sums : (..., batches) array
-        The first `full` have their sums; those that become complete are written behind them.
+        The first `full` have their sums; those that become complete are written after them.
     rest : (...) array
         Sum of the `begun` values of the batch that is not complete, before and afterwards.
     full, begun, size : int
@@ -181,11 +181,11 @@ def _last_sum(values: Floats) -> Floats:
     elif values.shape[-1] > 1:
         rows = values.reshape(sums.size, -1)
         in_time = np.empty(rows.shape[::-1])
-        width = CACHE_LINE if rows.shape[1] > LONG_SUM else len(rows)  # far apart, a few rows fill the cache
+        width = CACHE_LINE if rows.shape[1] > LONG_SUM else len(rows)  # a few distant rows fill the cache
         for begin in range(0, len(rows), width):
             in_time[:, begin : begin + width] = rows[begin : begin + width].T
         sums = np.add.reduce(in_time, axis=0).reshape(sums.shape)
-    return np.asarray(sums + 0.0)  # a sum of -0.0 alone is 0.0 too
+    return np.asarray(sums + 0.0)  # a sum of only -0.0 is 0.0, too
 
 
 class BatchMeans:
@@ -201,10 +201,10 @@ class BatchMeans:
     Attributes
     ----------
     largest : float
-        Largest absolute reward so far, which says how far differences may be rounding.
+        Largest absolute reward so far, which bounds differences that come from rounding.
     head : (chains, 0 or `CAPACITY`) array
-        The first rewards of each chain, less its first one, if there are more than batches: what comes back
-        within a batch is seen in them alone. Before that all rewards are batches of their own.
+        The first rewards of each chain, less its first one, once batches have more than one reward: periods
+        within a batch show only here. Before that each reward is a batch.
 
     Examples
     --------
@@ -247,7 +247,7 @@ class BatchMeans:
 
     @property
     def rounding(self) -> float:
-        """A standard deviation up to this is that of rounding."""
+        """A standard deviation up to this comes from rounding."""
         return NEGLIGIBLE_DEVIATION * self.largest
 
     def mean_after(self, cut: int) -> float:
@@ -281,8 +281,8 @@ class BatchMeans:
         self.largest = max(self.largest, largest)
 
     def _keep_head(self, piece: Floats) -> None:
-        """Keep the first rewards, less the first one, before a piece is added that leads beyond them."""
-        if self.steps < CAPACITY <= self.steps + piece.shape[1]:  # so far a batch is a reward
+        """Store the first rewards, less the first one, before a piece is added that goes beyond them."""
+        if self.steps < CAPACITY <= self.steps + piece.shape[1]:  # so far each batch is one reward
             behind = piece - self.origin[:, None]
             self.head = np.concatenate([self.sums.complete[0], behind], axis=1)[:, :CAPACITY]
 
@@ -294,7 +294,7 @@ class BatchMeans:
 
     @classmethod
     def restored(cls, numbers: Mapping[str, Any], arrays: Mapping[str, Floats]) -> Self:
-        """Return what `state` was taken of, to the last bit."""
+        """Return the object whose `state` this was, to the last bit."""
         made = cls(len(arrays["origin"]))
         made.origin, made.largest = arrays["origin"], numbers["largest"]
         made.head = arrays.get("head", made.head)  # files of earlier versions have none
@@ -304,8 +304,8 @@ class BatchMeans:
     def about(self, centre: float, cut: int = 0) -> tuple[Floats, Floats]:
         """Return means of the rewards less `centre`, and of the squares of that, each (chains, batches).
 
-        The first `cut` batches are left out. Where squares have lost their digits, because the first reward
-        was very far away, they are those of the batch means, which keep theirs.
+        The first `cut` batches are left out. If squares have lost their digits, because the first reward
+        was very far away, they are replaced by those of the batch means, which have not.
         """
         mean, square = self.sums.complete[:, :, cut:] / self.sums.size
         shift = (self.origin - centre)[:, None]
@@ -313,9 +313,9 @@ class BatchMeans:
         return means, np.where(squares > LOST_SQUARES * square, squares, means**2)
 
     def with_rest(self, centre: float, cut: int = 0) -> Floats:
-        """Return means of the rewards less `centre`, (chains, batches), with what comes after the last batch.
+        """Return means of the rewards less `centre`, (chains, batches), including steps after the last batch.
 
-        That is a batch as well, if there is something: its missing steps count as `centre`.
+        These also make a batch, if there are any: its missing steps count as `centre`.
 
         Examples
         --------
@@ -329,18 +329,18 @@ class BatchMeans:
         return np.concatenate([means, rest[:, None] / self.sums.size], axis=1)
 
     def head_about(self, centre: float) -> Floats:
-        """Return the first rewards, about any level."""
+        """Return the first rewards, relative to any level."""
         return self.head
 
     def columns_after(self, cut: int) -> tuple[Floats, ...]:
-        """Return nothing: this is no ratio, and has no columns beside itself."""
+        """Return nothing: this is not a ratio, and has no further columns."""
         return ()
 
     def groups_after(self, cut: int, count: int, centre: float) -> Floats:
         """Return means less `centre` over `count` groups of neighbouring batches, (chains, groups).
 
         No reward after the first `cut` batches is left out: groups may differ by a batch in length, and the
-        last one has what comes after the last complete batch.
+        last one has the steps after the last complete batch.
 
         Examples
         --------
@@ -355,9 +355,9 @@ class BatchMeans:
         return np.asarray(totals / lengths + (self.origin - centre)[:, None])
 
     def variance_after(self, cut: int) -> float:
-        """Variance of all rewards after the first `cut` batches; 0 if they differ by rounding alone.
+        """Variance of all rewards after the first `cut` batches; 0 if they differ only by rounding.
 
-        Where squares have lost their digits it is that of the batch means, which is never larger.
+        If squares have lost their digits it is that of the batch means, which is never larger.
         """
         steps, centre = self.steps - cut * self.sums.size, self.mean_after(cut)
         mean, square = (self.sums.complete[:, :, cut:].sum(axis=-1) + self.sums.rest) / steps
@@ -387,7 +387,7 @@ class BatchMeans:
 
 
 def _with_squares(piece: Floats, origin: Floats) -> Floats:
-    """Return numbers (chains, count) less those that they begin with, and the squares of that."""
+    """Return numbers (chains, count) less the first of each chain, and the squares of that."""
     both = np.empty((2, *piece.shape))
     np.subtract(piece, origin[:, None], out=both[0])
     np.multiply(both[0], both[0], out=both[1])
@@ -395,7 +395,7 @@ def _with_squares(piece: Floats, origin: Floats) -> Floats:
 
 
 def _plain(piece: Floats) -> Floats:
-    """Return numbers side by side, which may be written to: for other kinds a kernel is compiled again."""
+    """Return numbers as a contiguous writable array: for other kinds a kernel is compiled again."""
     return np.require(piece, requirements=["C", "W"])
 
 
@@ -417,7 +417,7 @@ def fill_pairs(
 ) -> None:
     """Add two series, (chains, count), less their origins, to sums of both, of their squares and products.
 
-    It goes through memory once, where `fill` would five times. Sums and rests are as there.
+    It goes through memory once, while `fill` would five times. Sums and rests are the same as there.
     """
     for chain in range(above.shape[0]):
         batch, steps = full, begun
@@ -481,7 +481,7 @@ class RatioMeans:
     Attributes
     ----------
     tops, bottoms : BatchMeans
-        What is divided, and by what.
+        Numerators and denominators.
 
     Examples
     --------
@@ -517,7 +517,7 @@ class RatioMeans:
 
     @property
     def rounding(self) -> float:
-        """A standard deviation up to this is that of rounding."""
+        """A standard deviation up to this comes from rounding."""
         below = self.bottoms.mean
         return (self.tops.rounding + abs(self.tops.mean / below) * self.bottoms.rounding) / abs(below)
 
@@ -553,7 +553,7 @@ class RatioMeans:
         return made
 
     def head_about(self, centre: float) -> Floats:
-        """Return the first steps of r - centre d, about any level."""
+        """Return the first steps of r - centre d, relative to any level."""
         return self.tops.head - centre * self.bottoms.head
 
     def columns_after(self, cut: int) -> tuple[Floats, ...]:
@@ -588,7 +588,7 @@ class RatioMeans:
         return np.asarray((above - centre * under) / self.below(cut))
 
     def variance_after(self, cut: int) -> float:
-        """Variance of (r - g d) / (mean of d) in one step, g the ratio; 0 if it is rounding alone."""
+        """Variance of (r - g d) / (mean of d) in one step, g the ratio; 0 if it is only rounding."""
         steps = self.steps - cut * self.sums.size
         parts = (self.tops.sums, self.bottoms.sums, self._products)
         totals = ((part.complete[..., cut:].sum(axis=-1) + part.rest)[..., None] / steps for part in parts)
@@ -649,7 +649,7 @@ class RatioDifference:
 
     @property
     def rounding(self) -> float:
-        """A standard deviation up to this is that of rounding."""
+        """A standard deviation up to this comes from rounding."""
         return self._first.rounding + self._second.rounding
 
     def mean_after(self, cut: int) -> float:
@@ -662,11 +662,11 @@ class RatioDifference:
         return means, means**2
 
     def with_rest(self, centre: float, cut: int = 0) -> Floats:
-        """Return by how much each batch moves the difference, less `centre`, also one that is not full."""
+        """Return by how much each batch moves the difference, less `centre`, including a last partial one."""
         return self._apart(lambda part, ratio: part.with_rest(ratio, cut), centre, cut)
 
     def head_about(self, centre: float) -> Floats:
-        """Return by how much each of the first steps moves the difference, about any level."""
+        """Return by how much each of the first steps moves the difference, relative to any level."""
         first, second = (part.head_about(part.mean) / part.below() for part in (self._first, self._second))
         return np.asarray(first - second)
 
@@ -679,7 +679,7 @@ class RatioDifference:
         return self._apart(lambda part, ratio: part.groups_after(cut, count, ratio), centre, cut)
 
     def variance_after(self, cut: int) -> float:
-        """Variance of one step, as if steps were independent within a batch; 0 if it is rounding alone."""
+        """Variance of one step, as if steps were independent within a batch; 0 if it is only rounding."""
         size = self.sums.size
         variance = float(self.with_rest(self.mean_after(cut), cut).var()) * size
         return variance if variance > size * self.rounding**2 else 0.0
@@ -690,4 +690,4 @@ class RatioDifference:
 
 
 AnyMeans: TypeAlias = BatchMeans | RatioMeans | RatioDifference
-"""Whatever an interval can be made of."""
+"""Everything that an interval can be made of."""

@@ -1,20 +1,20 @@
 """The gain from rewards, or the mean of any series, with an interval that holds under dependence.
 
-`estimate_gain` is for means and for ratios of two means; both go the same way. A warm-up is left out
+`estimate_gain` is for means and for ratios of two means; both are treated alike. A warm-up is left out
 (`warm_up`); the variance of the mean comes from the slowest waves of what remains (`spectrum`), with
 Student's quantiles, corrected for skewness; and a verdict says whether this can be trusted (`verdict`).
 Numbers that never change have no interval: they do not tell how far the mean may be from what was seen.
 
-`length_for` says how long a run must be for an interval of a given half width: errors go down like one over
-the root of the number of steps. That holds once a run is long enough to be trusted, so the answer is never
-shorter than what the verdict asks for; where no length would help, it says why.
+`length_for` says how long a run must be for an interval of a given half width: errors fall like one over
+the square root of the number of steps. That holds once a run is long enough to be trusted, so the answer
+is never shorter than what the verdict asks for; if no length would help, it says why.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
@@ -32,6 +32,7 @@ from gainbias.evaluation.gain.spectrum import autocorrelation_time, slow_waves
 from gainbias.evaluation.gain.verdict import (
     ENOUGH_ENTRIES,
     SURE_OF_SHIFT,
+    CutShort,
     Parts,
     Verdict,
     constant_verdict,
@@ -47,14 +48,14 @@ from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
 
 FEWEST_MEANS = 4
-"""Batches of each chain from which anything about dependence is concluded."""
+"""Batches of each chain that allow conclusions about dependence."""
 
 MOST_EARLY_SHIFTS, EARLY_SHIFT = 4, 0.15
-"""After a warm-up was cut, level shifts in the first part of the rest are what is left of it: this many are
-cut as well, if they are within this share."""
+"""After a warm-up was cut, level shifts in the first part of the rest are remains of it: this many are also
+cut, if they are within this share."""
 
 SKEWNESS_GROUPS = 64
-"""Groups of all chains together from whose means the skewness is taken."""
+"""Groups of all chains together whose means give the skewness."""
 
 CANCELLED = 0.01
 """A long-run variance this small, relative to that of a step, comes from rewards that cancel each other."""
@@ -62,17 +63,21 @@ CANCELLED = 0.01
 SHIFT_WORTH_SAYING = 1.0
 """A transient that moves the gain by more than this many standard errors is named in a note."""
 
+UNEVEN_PAIRS = 0.1
+"""Two neighbouring steps do not always last equally long if the standard deviation of their time is larger
+than this share of its mean."""
+
 MANY_ERRORS = 1_000
-"""Beyond this the number of standard errors is not told: it says nothing more."""
+"""Beyond this the number of standard errors is not shown: it says nothing more."""
 
 OWN_ROUNDING = 0.01
-"""Means that differ by up to this, relative to the rounding of numbers, differ by that of our own sums."""
+"""Means that differ by up to this, relative to the rounding of numbers, differ only by rounding in sums."""
 
 SHORTEST_TIME = 1e-6
-"""Rewards that cancel exactly, as in a cycle without chance, have no autocorrelation time at all."""
+"""Rewards that cancel exactly, as in a cycle without randomness, have no autocorrelation time at all."""
 
 SURE_OF_MORE = 0.99
-"""Slow waves that hold more than they do by chance in this share of runs are believed."""
+"""Slow waves are believed if they are larger than by chance in this share of runs."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,8 @@ class GainEstimate:
     gain : float
         Mean reward after the transient.
     interval : (float, float)
-        Confidence interval. It may reach further to one side, where rewards are skewed. Both ends are nan if
-        the rewards never change, but for rounding: then there is none.
+        Confidence interval. It may reach further to one side if rewards are skewed. Both ends are nan if the
+        rewards never change, except for rounding: then there is none.
     confidence : float
         Nominal coverage of the interval.
     standard_error : float
@@ -105,7 +110,7 @@ class GainEstimate:
     degrees : int
         Degrees of freedom of the standard error.
     verdict : Verdict
-        What the series is like; the gravest finding.
+        How the series behaves; the most serious finding.
     warnings : tuple of str
         Why the interval may be wrong; empty if there is no reason to doubt it.
     notes : tuple of str
@@ -139,10 +144,10 @@ class GainEstimate:
 
     @property
     def typical_half_width(self) -> float:
-        """Half width that intervals of such runs have on the whole; nan if there is none.
+        """Typical half width of intervals of such runs; nan if there is none.
 
-        The slow waves behind the interval are few, so its width differs by a fifth from run to run. The
-        autocorrelation time is steadier, and is believed unless the slow waves surely hold more.
+        There are few slow waves behind the interval, so its width differs by a fifth from run to run. The
+        autocorrelation time is steadier, and is believed unless the slow waves are surely larger.
         """
         if not self.has_interval:
             return math.nan
@@ -155,6 +160,16 @@ class GainEstimate:
         """Whether there are warnings."""
         return bool(self.warnings)
 
+    def after(self, cut: CutShort | None) -> GainEstimate:
+        """Return the same estimate with the reason why reading ended early, which warnings begin with.
+
+        If something was wrong there, that is the verdict.
+        """
+        if cut is None:
+            return self
+        verdict = self.verdict if cut.by_choice else Verdict("cut short", False, cut.words)
+        return replace(self, verdict=verdict, warnings=(cut.words, *self.warnings))
+
 
 def estimate_gain(
     rewards: AnyMeans,
@@ -162,6 +177,7 @@ def estimate_gain(
     find_warm_up: bool = True,
     skipped: int = 0,
     unweighted: BatchMeans | None = None,
+    over_time: bool = False,
 ) -> GainEstimate:
     """Estimate the gain from the rewards of one or several independent chains, or the mean of any series.
 
@@ -172,12 +188,14 @@ def estimate_gain(
     confidence : float
         Nominal coverage of the interval.
     find_warm_up : bool
-        Whether a beginning that differs from the rest is looked for and left out.
+        Whether to look for a beginning that differs from the rest, and leave it out.
     skipped : int
-        Steps of each chain before these rewards: where the verdict names a step, they are counted.
+        Steps of each chain before these rewards, which are included when the verdict names a step.
     unweighted : BatchMeans, optional
         The numbers before they were multiplied by weights of which the largest is known. Tails must be heavy
-        in them, too: a mixture of numbers that differ in size looks as if it had heavy tails.
+        in them, too, because a mixture of numbers of different sizes looks as if it had heavy tails.
+    over_time : bool
+        Whether the second of two series has the durations of the steps. Only the words depend on it.
 
     Returns
     -------
@@ -209,23 +227,33 @@ def estimate_gain(
         check_ratio(rewards.mean)
     cut = _warm_up_of(rewards.with_rest, rewards.mean_after, rewards.rounding) if find_warm_up else 0
     if isinstance(rewards, RatioMeans) and rewards.bottoms.mean_after(cut) == 0.0:
-        cut = 0  # of what is left there would be no ratio
+        cut = 0  # the rest would have no ratio
     gain, variance = rewards.mean_after(cut), rewards.variance_after(cut)
     means, squares = rewards.about(gain, cut)
     groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), gain)
     r_hat = split_r_hat(means, squares, rewards.sums.size) if variance > 0.0 else 1.0
     size, steps, head = rewards.sums.size, rewards.steps, rewards.head_about(gain)
     plain = None if unweighted is None else unweighted.with_rest(unweighted.mean, cut)
-    parts = Parts(rewards.columns_after(cut), plain)
+    is_even = not over_time or not isinstance(rewards, RatioMeans) or _lasts_evenly(rewards.bottoms)
+    parts = Parts(rewards.columns_after(cut), plain, is_even)
     whole = rewards.with_rest(gain, cut)
     path = _Path(gain, whole, parts, groups, head, variance, rewards.rounding, size, steps, cut, skipped)
     return _estimated(path, confidence, r_hat, rewards.mean, _start_in_words(rewards, means, cut))
 
 
+def _lasts_evenly(durations: BatchMeans) -> bool:
+    """Whether two neighbouring steps together always last about as long, by the first ones."""
+    first = durations.origin[:, None] + (
+        durations.head if durations.head.size else durations.sums.complete[0]
+    )
+    pairs = first[:, : first.shape[1] // 2 * 2].reshape(len(first), -1, 2).sum(axis=2)
+    return float(pairs.std()) <= UNEVEN_PAIRS * float(pairs.mean())
+
+
 def _warm_up_of(
     deviations: Callable[[float, int], Floats], mean_after: Callable[[int], float], rounding: float
 ) -> int:
-    """Return how many batches are a warm-up: what differs at once, and then what shifts early.
+    """Return how many batches are a warm-up: those that differ at once, and those before an early shift.
 
     Parameters
     ----------
@@ -253,7 +281,7 @@ def _warm_up_of(
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """A series about its estimate: what is needed for an interval.
+    """A series relative to its estimate: what is needed for an interval.
 
     Attributes
     ----------
@@ -264,9 +292,9 @@ class _Path:
     parts : Parts
         What the means were made of.
     head : (chains, first) array
-        First numbers, with the warm-up and about any level; empty if each of all is a batch.
+        First numbers, with the warm-up and relative to any level; empty if each number is a batch.
     variance : float
-        Of one step; 0 if nothing but rounding changes.
+        Of one step; 0 if only rounding changes.
     rounding : float
         A standard deviation up to this is that of rounding.
     size, steps, cut, skipped : int
@@ -287,19 +315,19 @@ class _Path:
 
 
 def check_divisor(mean: float) -> None:
-    """Refuse a mean of what is divided by that is 0, or so near to it that squares are lost."""
+    """Refuse a mean of the denominators that is 0, or so near 0 that squares are lost."""
     if abs(mean) >= SMALLEST_NUMBER:
         return
     raise ValueError(
         "the ratio has no meaning: the numbers to divide by, or durations, add up to 0"
         if mean == 0.0
-        else f"the numbers to divide by, or durations, are too near to 0, {mean:.3g} on average: choose a "
+        else f"the numbers to divide by, or durations, are too near 0, {mean:.3g} on average: choose a "
         f"unit that makes them larger than {SMALLEST_NUMBER:g}"
     )
 
 
 def check_ratio(ratio: float) -> None:
-    """Refuse a ratio whose square is no number."""
+    """Refuse a ratio whose square overflows."""
     if not abs(ratio) <= LARGEST_NUMBER:
         raise ValueError(
             f"the ratio, or the gain per unit of time, is {ratio:.3g}, beyond {LARGEST_NUMBER:g}: choose "
@@ -337,7 +365,7 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
         bend = np.asarray(skewness_of_mean(path.groups.ravel()) / 6.0)
         down, up = (error * abs(float(stretched(sign * quantile, bend))) for sign in (1.0, -1.0))
         if long_run < CANCELLED * path.variance:
-            # As in a cycle with little chance: the mean is not known better than up to one batch of it.
+            # As in a cycle with little randomness: the mean is not known better than up to one batch of it.
             within = float(np.sqrt(path.variance)) * path.size / (path.steps - transient)
             down, up = max(down, within), max(up, within)
         interval = path.gain - down, path.gain + up
@@ -390,10 +418,10 @@ def skewness_of_mean(groups: Floats) -> float:
 
 
 def stretched(quantile: float, bend: Floats) -> Floats:
-    """Return Willink's transformation of a quantile, which is the identity without skewness.
+    """Return Willink's transformation of a quantile, which is the identity if there is no skewness.
 
     Willink 2005, as in the procedure Skart of Tafazzoli et al. 2011: it moves an interval towards the longer
-    tail. It matters for numbers that are rare: there the plain interval is too short on that side.
+    tail. It matters for rare large numbers: there the plain interval is too short on that side.
 
     Parameters
     ----------
@@ -417,7 +445,7 @@ def _start_in_words(rewards: AnyMeans, means: Floats, cut: int) -> list[str]:
     where = (" of each chain" if rewards.num_chains > 1 else "") + (" after those left out" if cut else "")
     return [
         f"the {first}{where} paid {paid:.5g} on average, and "
-        "nothing like it came again: if that is a cost or a gift of the start, leave it out, and the mean "
+        "nothing like it came again: if that is a cost or a gain of the start, leave it out, and the mean "
         f"is {rest:.5g}"
     ]
 
@@ -448,12 +476,12 @@ class RunLength(InNotebooks):
     ----------
     steps : int or None
         Steps of all chains together, with the warm-up; None if no length can be named. Widths of intervals
-        differ by about a fifth from run to run. So the half width of a run of this length is within 30 % of
+        differ by about a fifth from run to run. So the half width of a run of this length is within 30% of
         the target in most cases, not in all: in 63 to 85 of 100 for series with the correlation 0.9.
     times : float or None
-        How many times as long as the run it was told from.
+        How many times as long as the run that it is based on.
     words : str
-        The same in words, and what to beware of.
+        The same in words, with caveats.
 
     Examples
     --------
@@ -488,16 +516,16 @@ def length_for(
     Parameters
     ----------
     half_width : float
-        Half of the width that is asked for, positive.
+        Half of the wanted width, positive.
     interval : (float, float) or None
-        What the run that is there told; None or nan if it has no interval.
+        Interval from the existing run; None or nan if it has no interval.
     verdict : Verdict
         On that run.
     used, left_out : int
         Its steps of all chains together: those that were used, and those of a warm-up.
     typical : float, optional
-        Half width that intervals of such runs have on the whole, where that is known better than from one
-        interval.
+        Typical half width of intervals of such runs, if it is known better than from one interval.
+
 
     Raises
     ------
@@ -546,13 +574,13 @@ def length_for(
 
 
 def steadier(of_waves: float, of_neighbours: float, degrees: int) -> float:
-    """Return by what to multiply an error from slow waves for one that differs less from run to run.
+    """Return the factor that turns an error from slow waves into one that differs less from run to run.
 
     Parameters
     ----------
     of_waves, of_neighbours : float
         Two estimates of the same variance: from slow waves, and from an autocorrelation time, which differs
-        less from run to run but misses what is slow and small.
+        less from run to run but misses parts that are slow and small.
     degrees : int
         Degrees of freedom of the first.
 

@@ -1,27 +1,27 @@
 """Quantiles of a series, with intervals that hold under dependence.
 
-A quantile is an order statistic. How far its rank may be off is told by the series of zeros and ones that
-says whether a number is at most the quantile: the long-run variance of that series (`slow_waves`) says how
-many independent numbers the series is worth there. With that many independent numbers the count below the
-true quantile has a binomial law, which gives an interval of ranks; the order statistics at its two ends are
-the interval of the quantile (Woodruff 1952). The variance is itself estimated, so Student's quantile takes
-the place of the normal one. Three laws are asked how far each end reaches, and the furthest counts: the
-binomial law, which is skewed by the count itself; a symmetric one, because the variance of clusters grows
-with their count, which takes that skewness away; and Willink's, as for means, which knows how unequal
-clusters are. A run that lacks large clusters by chance has a quantile that is too low, and looks as if it had
-many small ones: the skewness of those that it has tells how far off it may be. If the furthest reach is
+A quantile is an order statistic. How far its rank may be off follows from the series of zeros and ones
+that says whether a number is at most the quantile: the long-run variance of that series (`slow_waves`)
+says how many independent numbers the series is worth there. With that many independent numbers the count
+below the true quantile has a binomial law, which gives an interval of ranks; the order statistics at its two
+ends are the interval of the quantile (Woodruff 1952). The variance is itself estimated, so Student's quantile
+replaces the normal one. Three laws say how far each end may reach, and the furthest counts: the binomial
+law, which is skewed by the count itself; a symmetric one, because the variance of clusters grows with
+their count, which removes that skewness; and Willink's, as for means, which accounts for unequal
+clusters. A run that lacks large clusters by chance has a quantile that is too low, and seems to have many
+small clusters; their skewness tells how far off the quantile may be. If the furthest reach is
 beyond all numbers, there is no interval.
 
 Where numbers repeat, the interval may be one number, [v, v], and that is right: a share of numbers below v
-that is surely less than the level, and a share up to v that is surely more, leave no other quantile. Nothing
-like this can happen to a mean.
+that is surely less than the level, and a share up to v that is surely more, leave no other quantile. A mean
+can never be known like this.
 
 There are two ways to count. `OrderedNumbers` has all numbers in memory and sorts them. `BinnedNumbers` reads
-them a second time, and counts them between the edges that a random sample of the first reading gave
+them a second time, and counts them between edges from a random sample of the first reading
 (`RandomSample`): each interval end is then rounded outwards to an edge.
 
 `WeightedNumbers` have a weight each, such as how long a number lasted. The share up to a quantile is then a
-ratio of sums, and the series that tells its error is (1 if at most the quantile, less the share) times the
+ratio of sums, and the series that gives its error is (1 if at most the quantile, less the share) times the
 weight over its mean.
 """
 
@@ -49,28 +49,28 @@ FEWEST_SURE_EXCEEDANCES = 5
 """The same, for the cautious count from the slowest waves."""
 
 TIED = 0.02
-"""A share of equal numbers above this, relative to the thinner side, is looked at from both of its sides."""
+"""A share of equal numbers above this, relative to the thinner side, is examined from both sides."""
 
 FEWEST_BATCHES_OF_A_QUANTILE = 16
-"""Batches from which a long-run variance can be told."""
+"""Fewest batches for a long-run variance."""
 
 UNSTEADY: tuple[VerdictKind, ...] = ("too short", "drifting", "level shift", "chains disagree")
 """Verdicts on the series of zeros and ones after which there is no interval."""
 
 OF_THE_MEAN_ALONE: tuple[VerdictKind, ...] = ("heavy tails", "rare events", "constant")
-"""Verdicts on a series that say nothing against a quantile that has an interval."""
+"""Verdicts on a series that cast no doubt on a quantile with an interval."""
 
 LONGER_FOR_UNEQUAL = 2.0
 """How many times as long to run if clusters are too unequal for an interval."""
 
 MOST_WORTH = 100.0
-"""A number is worth at most this many independent ones, however well neighbours make up for each other."""
+"""A number is worth at most this many independent ones, however well neighbours compensate for each other."""
 
 ROUNDING_OF_RANKS = 1e-12
 """Share of a rank that may be rounding: 0.95 of 100 numbers are 95."""
 
 SAMPLE = 2**16
-"""Most numbers that a random sample keeps."""
+"""Most numbers in a random sample."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class QuantileEstimate(InNotebooks):
     longer : float or None
         Without an interval: run about this many times as long for one, if that helps.
     typical_half_width : float or None
-        Half width that intervals of such series have on the whole: it differs less from one series to the
-        next than the width of the interval does.
+        Typical half width of intervals of such series, which differs less from one series to the next than
+        the width of the interval.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def rank_of(level: float, count: int) -> float:
 
 
 class CountedNumbers(Protocol):
-    """Numbers that were counted, in memory or in bins."""
+    """Counted numbers, in memory or in bins."""
 
     count: int
     """Numbers of all chains."""
@@ -165,7 +165,7 @@ class CountedNumbers(Protocol):
         """Return the numbers at some ranks, from 1 on."""
 
     def around(self, low: float, high: float) -> tuple[float, float]:
-        """Return an interval that holds the numbers at two ranks, from 1 on."""
+        """Return an interval that contains the numbers at two ranks, from 1 on."""
 
 
 def estimate_quantile(
@@ -182,7 +182,7 @@ def estimate_quantile(
     confidence : float
         Nominal coverage of the interval.
     skipped : int
-        Numbers of each chain that were left out before: where a step is named, they are counted.
+        Numbers of each chain that were left out before these; named steps include them.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def estimate_quantile(
     low, high = _shares(level, worth, confidence)
     if not 0.0 < low < high < 1.0:
         words = (
-            "the numbers beyond it come in clusters so unequal that it may be beyond all numbers, so there "
+            "the numbers beyond it come in such unequal clusters that it may be beyond all numbers, so there "
             f"is no interval: run about {LONGER_FOR_UNEQUAL:.0f} times as long"
         )
         return QuantileEstimate(level, value, None, words, exceedances, LONGER_FOR_UNEQUAL)
@@ -233,7 +233,7 @@ def estimate_quantile(
 
 
 def _shares(level: float, worth: _Worth, confidence: float) -> tuple[float, float]:
-    """Return the least and the largest share of the numbers that may be below the true quantile."""
+    """Return the smallest and the largest share of the numbers that may be below the true quantile."""
     student = float(stats.t.ppf((1.0 + confidence) / 2.0, worth.degrees))
     tails = float(stats.norm.sf(student)), float(stats.norm.cdf(student))
     low, high = ((float(special.bdtrik(tail, worth.sure, level)) + 0.5) / worth.sure for tail in tails)
@@ -248,7 +248,7 @@ class _Worth(NamedTuple):
 
     `counted`, from the autocorrelation time, is steady from run to run, and decides whether there is an
     interval. `sure`, from the slowest waves, misses no slow part, and decides how wide it is. If one number
-    did both, intervals would be given most readily where they are too narrow by chance. `skewness` is that of
+    did both, there would be an interval most often where it is too narrow by chance. `skewness` is that of
     the share of numbers below the quantile.
     """
 
@@ -262,7 +262,7 @@ class _Worth(NamedTuple):
 def _worth(numbers: CountedNumbers, level: float, skipped: int) -> _Worth | None:
     """Return what a series is worth at a quantile; None if that cannot be said.
 
-    Numbers equal to the quantile may be on either side of it. If they are many, the side that is worth less
+    Numbers equal to the quantile may belong to either side. If there are many, the side that is worth less
     counts.
     """
     found = []
@@ -298,7 +298,7 @@ class OrderedNumbers:
     Parameters
     ----------
     series : (chains, n) array
-        In the order of time; at least one number.
+        In order of time; at least one number.
 
     Examples
     --------
@@ -347,7 +347,7 @@ class WeightedNumbers:
     Parameters
     ----------
     series, weights : (chains, n) arrays
-        In the order of time. Weights are not negative, and not all 0.
+        In order of time. Weights are not negative, and not all 0.
 
     Examples
     --------
@@ -377,7 +377,7 @@ class WeightedNumbers:
         return Passed(share, share + apart.reshape(chains, -1, size).mean(axis=2), size)
 
     def values(self, ranks: Floats) -> Floats:
-        """Return the numbers up to which there are these shares of the weights, in multiples of the mean."""
+        """Return the numbers at these shares of the weights, given in multiples of the mean weight."""
         places = np.searchsorted(self._upto, ranks * (1.0 - ROUNDING_OF_RANKS))
         return np.asarray(self._sorted[np.minimum(places, self.count - 1)])
 
@@ -388,10 +388,10 @@ class WeightedNumbers:
 
 
 class RandomSample:
-    """A random sample of a stream, which remembers when its numbers came.
+    """A random sample of a stream, which remembers the time of its numbers.
 
-    Each number draws a lot, and those with a lot below a limit are kept. Where there are too many, the limit
-    is halved. How the stream was cut into pieces changes nothing.
+    Each number gets a random number, and is kept if that is below a limit. If there are too many, the limit
+    is halved. The pieces in which the stream arrives change nothing.
 
     Parameters
     ----------
@@ -431,23 +431,23 @@ class RandomSample:
             self._places = self._places[kept]
 
     def after(self, cut: int) -> Floats:
-        """Return the sample of what came after the first `cut` numbers, sorted, between both ends of all."""
+        """Return the sorted sample of numbers after the first `cut`, between the extremes of all of these."""
         return np.sort(np.append(self._numbers[self._places >= cut], self._ends))
 
 
 class BinnedNumbers:
-    """Counts of a stream of numbers between edges, and the quantiles that they tell.
+    """Counts of a stream of numbers between edges, and the quantiles that follow.
 
-    A number equal to an edge is counted apart from those between two edges: so quantiles of numbers that
-    repeat are exact. Others are known up to the numbers between two edges.
+    A number equal to an edge is counted separately from those between two edges, so quantiles of numbers
+    that repeat are exact. Others are known up to the numbers between two edges.
 
     Parameters
     ----------
     edges : (m,) array
-        Sorted; none of the numbers is outside of them. Quantiles of the edges are the thresholds whose
-        passing is counted over time.
+        Sorted; none of the numbers is outside of them. Quantiles of the edges are the thresholds for
+        which passing is counted over time.
     levels : sequence of float
-        Those for which `passed` can be asked.
+        Levels for which `passed` can be called.
 
     Examples
     --------
@@ -482,7 +482,7 @@ class BinnedNumbers:
 
     @property
     def largest_bin(self) -> float:
-        """The largest share of the numbers that is between two neighbouring edges."""
+        """The largest share of the numbers between two neighbouring edges."""
         return float(self._counts[::2].max() / self.count)
 
     def passed(self, level: float, equal: bool) -> Passed:
@@ -501,7 +501,7 @@ class BinnedNumbers:
         return np.asarray(low + share * (high - low))
 
     def around(self, low: float, high: float) -> tuple[float, float]:
-        """Return an interval that holds the numbers at two ranks, from 1 on: its ends are edges."""
+        """Return an interval that contains the numbers at two ranks, from 1 on: its ends are edges."""
         first, last = self._bins(np.array([low, high]))[0]
         return float(self._edges[max((first - 1) // 2, 0)]), float(self._edges[last // 2])
 

@@ -2,14 +2,14 @@
 
 Write a series as a sum of cosines, the k-th of which makes k half turns over its whole length. In a steady
 series the squares of the slowest amplitudes all have about the same mean: the *long-run variance*, which
-divided by the length is the variance of the mean. So their average estimates it, whatever the dependence is
-like, and with few of them Student's law says what it is worth (Mueller 2007; Lazarus, Lewis, Stock and Watson
-2018). A fast season is a fast wave, and leaves the slow ones alone.
+divided by the length is the variance of the mean. So their average estimates it, whatever the dependence,
+and with few of them Student's law accounts for its error (Mueller 2007; Lazarus, Lewis, Stock and Watson
+2018). A fast season is a fast wave, and does not affect the slow ones.
 
-Amplitudes that still rise towards the slowest waves tell of a slow part, which the average misses.
+Amplitudes that still rise towards the slowest waves show a slow part, which the average misses.
 `slow_family` lists what they may look like: a slow part that forgets at some rate, over a fast one. Whittle's
-likelihood weighs its members. Their weighted mean says by how much the average is too small
-(`Waves.missing`), and their likelihoods say whether the series is too short, drifts, or shifts at some place
+likelihood gives the weights of its members. Their weighted mean says by how much the average is too small
+(`Waves.missing`), and their likelihoods say whether the series is too short, drifts, or shifts somewhere
 (`Waves.too_short`, `Waves.drifts`, `Waves.shifts`).
 """
 
@@ -26,38 +26,38 @@ from scipy.ndimage import median_filter
 from gainbias.types import Floats
 
 SLOW_WAVES = 12
-"""Waves that are averaged, of all chains together. An interval from 12 is 11 % wider than one that knows the
-variance. With 200 relaxation times in the series, the twelfth wave is still 98 % of the slowest."""
+"""Waves that are averaged, of all chains together. An interval from 12 is 11% wider than one that knows the
+variance. With 200 relaxation times in the series, the twelfth wave is still 98% of the slowest."""
 
 FEWEST_WAVES = 2
 """Waves of each chain that are averaged, however many chains there are."""
 
 MOST_WAVES = 256
-"""Waves of each chain that are looked at."""
+"""Waves of each chain that are examined."""
 
 SMALL_MISS = 1.15
 """A long-run variance that is too small by up to this factor is good enough."""
 
 LARGE_MISS = 1.4
-"""One that is too small by more than this factor makes intervals cover less than 90 %."""
+"""If it is too small by more than this factor, intervals cover less than 90%."""
 
 TURNS = np.concatenate([[0.35, 0.5, 0.7], np.geomspace(1.0, 400.0, 24)])
-"""The wave at which a slow part has lost half its square: the length over pi relaxation times."""
+"""The wave at which a slow part has lost half its square: the length divided by pi relaxation times."""
 
 SLOWEST_BELIEVED = 1.5
-"""Slower parts than this are noticed, but nothing is corrected for them: they are trends."""
+"""Slower parts than this are detected, but not corrected for: they are trends."""
 
 LEVELS_OF_SLOW = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e4])
 """Squares of a slow part at its slowest, relative to the fast part."""
 
 SURE_OF_DISAGREEMENT = 2e-3
-"""Chains disagree if chance alone sets them as far apart as this rarely."""
+"""Chains disagree if they are as far apart by chance no more often than this."""
 
 PLACES = np.linspace(0.03, 0.97, 32)
-"""Where a level shift is looked for, as a share of the length."""
+"""Where a level shift is searched for, as a share of the length."""
 
 STEADY_WAVES = 8
-"""Squares of later waves than this are cut where they stick out: there they are seasons."""
+"""Squares of later waves than this are clipped if they stick out, because these are seasons."""
 
 STICKS_OUT = 3e-4
 """A square sticks out if chance makes one like it this rarely."""
@@ -66,15 +66,15 @@ NEIGHBOURS = 31
 """Waves from whose median the usual square is taken."""
 
 LEAST_SQUARE = float(np.finfo(np.float64).tiny)
-"""In the place of squares that cancel exactly, as in a cycle without chance."""
+"""Replaces squares that cancel exactly, as in a cycle without randomness."""
 
 REGRESSION_POINTS = 4096
-"""Points from which the waves of a trend and of a level shift are taken."""
+"""Points from which the waves of a trend and of a level shift are computed."""
 
 
 @dataclass(frozen=True, eq=False)
 class SlowFamily:
-    """Shapes that squares of amplitudes may have, and the waves of what a steady series has not.
+    """Possible shapes of squares of amplitudes, and the waves of a trend and of level shifts.
 
     Attributes
     ----------
@@ -134,11 +134,11 @@ class Waves:
     Attributes
     ----------
     long_run_variance : float
-        Limit of the length times the variance of the mean, in entries of the series; `missing` is counted in.
+        Limit of the length times the variance of the mean, in entries of the series; includes `missing`.
     degrees : int
-        Degrees of freedom of this estimate. Where chains disagree, both come from their means alone.
+        Degrees of freedom of this estimate. If chains disagree, both come only from their means.
     missing : float
-        By what factor the average over the slowest waves is thought to be too small; at least 1.
+        The factor by which the average over the slowest waves is probably too small; at least 1.
     too_short : float
         Logarithm of a ratio of likelihoods: a slow part for which the series is too short, against none.
     drifts, shifts : float
@@ -171,7 +171,8 @@ def slow_waves(series: Floats, average: int = SLOW_WAVES) -> Waves:
         At least 4 entries of each chain, not all of them equal.
     average : int
         Waves that are averaged, of all chains together, if there are as many. More of them make the long-run
-        variance surer, but only if the series is longer, too: faster waves know less about slow parts.
+        variance more certain, but only if the series is also longer: faster waves contain less about slow
+        parts.
 
     Returns
     -------
@@ -210,7 +211,7 @@ def slow_waves(series: Floats, average: int = SLOW_WAVES) -> Waves:
     if chains > 1:
         between = n * float(series.mean(axis=1).var(ddof=1))
         disagreement = float(stats.f.sf(between / max(within * missing, LEAST_SQUARE), chains - 1, degrees))
-        if disagreement < SURE_OF_DISAGREEMENT:  # then what happens within chains tells little
+        if disagreement < SURE_OF_DISAGREEMENT:  # then variation within chains says little
             within, degrees, missing = between, chains - 1, 1.0
         else:
             within = (degrees * within + (chains - 1) * between) / (degrees + chains - 1)
@@ -245,12 +246,12 @@ def slow_amplitudes(series: Floats, average: int = SLOW_WAVES) -> tuple[Floats, 
 
 
 def _log_likelihood(total: Floats, log_sum: Floats, chains: int, waves: int) -> Floats:
-    """Return Whittle's log-likelihood at the best scale, given the mean over chains of squares over shape."""
+    """Return Whittle's log-likelihood at the best scale, given squares over shape, averaged over chains."""
     return np.asarray(-0.5 * chains * (waves * np.log(np.maximum(total, LEAST_SQUARE) / waves) + log_sum))
 
 
 def _limits(squares: Floats, chains: int) -> Floats:
-    """Return the largest square of each wave that counts: a season must not pass for a level."""
+    """Return the largest square of each wave that is accepted: a season must not pass for a level."""
     usual = median_filter(squares, size=NEIGHBOURS, mode="reflect") / stats.chi2.median(chains)
     limits = usual * stats.chi2.isf(STICKS_OUT, chains)
     limits[:STEADY_WAVES] = np.inf
@@ -261,11 +262,11 @@ SEASON_NEIGHBOURS = 101
 """Frequencies from whose median the usual power is taken."""
 
 SEASON_CHANCE = 1e-6
-"""A season is one that chance makes this rarely at the strongest of all frequencies, if the usual power is
-known; that is only estimated, so it happens a little more often."""
+"""A peak is a season if by chance the strongest of all frequencies is this strong only this rarely, given
+the usual power; that is only estimated, so it happens a little more often."""
 
 FEWEST_PERIODS = 5
-"""A season is one that came back at least this often."""
+"""A season must have come back at least this often."""
 
 
 OVERTONES = 4
@@ -275,15 +276,15 @@ OVERTONES = 4
 def season_length(series: Floats, longest: float = math.inf) -> float:
     """Return the period of the strongest season in entries; 0 if there is none.
 
-    A season stands out from the power of frequencies around it, and is narrow: what only tends to come back
-    after some time has a broad peak. If the strongest frequency is an overtone, the period is that of the
-    first one.
+    A season stands out from the power of frequencies around it, and is narrow: something that only tends to
+    come back after some time has a broad peak. If the strongest frequency is an overtone, the period is that
+    of the first one.
 
     Parameters
     ----------
     series : (chains, n) array
     longest : float
-        The strongest frequency is looked for among shorter periods than this.
+        The strongest frequency is searched for among shorter periods than this.
 
     Examples
     --------
@@ -336,7 +337,7 @@ def autocorrelation_time(series: Floats) -> float:
     """Return Geyer's initial monotone estimate of 1 + 2 (sum of all autocorrelations).
 
     Sums of two neighbouring autocorrelations are added up until one is negative. Deviations are taken from
-    the mean of all chains: chains that do not agree count as correlated for ever.
+    the mean of all chains: chains that do not agree count as correlated forever.
 
     Parameters
     ----------
@@ -368,5 +369,5 @@ def autocorrelation_time(series: Floats) -> float:
     pairs = (covariances[: n - 1 : 2] + covariances[1::2]) / covariances[0]
     negative = np.flatnonzero(pairs <= 0.0)
     positive = pairs[: negative[0]] if len(negative) else pairs
-    # A series that alternates has no positive pair; a tenth of a step keeps what is divided by it finite.
+    # A series that alternates has no positive pair; a tenth of a step avoids division by zero.
     return float(max(2.0 * np.minimum.accumulate(positive).sum() - 1.0, 0.1)) if len(positive) else 0.1

@@ -1,12 +1,12 @@
-"""What a series is like: steady, or why its interval cannot be trusted, and what to do about it.
+"""How a series behaves: steady, or why its interval cannot be trusted, and what to do about it.
 
 Start with `judge`, which asks one question after the other and returns a `Verdict`. The questions about slow
 parts, drifts, shifts and disagreeing chains are answered by the slow waves of the series (`spectrum`), those
-about rare events and heavy tails by its largest entries: what exceeds a level has one law, a generalized
+about rare events and heavy tails by its largest entries: the excesses over a level follow a generalized
 Pareto law, whose index tells whether there is a variance.
 
-Each question says "no" of a steady series that is long enough in all but about one run in a hundred, and
-together they raise a false alarm in fewer than one in twenty (`benchmarks/coverage.py`).
+For a steady series that is long enough, each question gives a false alarm in about one run in a hundred,
+and together they raise one in fewer than one in twenty (`benchmarks/coverage.py`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ VerdictKind: TypeAlias = Literal[
     "rare events",
     "heavy tails",
     "constant",
+    "cut short",
 ]
-"""What a series may be like."""
+"""The kinds of verdict."""
 
 SURE_OF_SLOW = 1.5
 """Log-likelihood by which a slow part must fit better than none: the series is then too short for it."""
@@ -53,32 +54,32 @@ ENOUGH_RELAXATIONS = 100.0
 """A series of this many relaxation times of its slowest part is long enough."""
 
 ENOUGH_ENTRIES = 100
-"""So is one of this many independent numbers, and fewer never are."""
+"""So is a series worth this many independent numbers, and one worth fewer never is."""
 
 ENOUGH_EVENTS = 20.0
-"""And one with this many independent rare events, where these make up the variance."""
+"""And one with this many independent rare events, if these make up the variance."""
 
 MANY_PERIODS = 10.0
-"""A season must come back this often before it is left alone: a few turns may be anything."""
+"""A season must come back this often before it is accepted: a few turns may be anything."""
 
 LATE_CUT = 0.45
-"""A warm-up that takes more than this share of a run has perhaps not ended."""
+"""A warm-up that takes more than this share of a run may not have ended."""
 
 FEWEST_EVENTS = 3.0
 """Fewer events than this, if they make up the variance, are too few for any interval."""
 
 EVENTS_OF_HEAVY_TAILS = 100.0
-"""Tails are looked at where fewer events than this make up the variance."""
+"""Tails are examined if fewer events than this make up the variance."""
 
 TAIL_FACTOR = 2.0
-"""The tail is the largest ``TAIL_FACTOR n^(2/3)`` of n entries on one side: ever more of them, so that its
-index gets surer, and an ever smaller share of all, so that it is ever more a tail."""
+"""The tail is the largest ``TAIL_FACTOR n^(2/3)`` of n entries on one side: their number grows with n, so
+that its index becomes more certain, and their share falls, so that they lie further out in the tail."""
 
 LARGEST_TAIL_SHARE = 0.4
 """But never more than this share of all entries: a tail begins beyond the median."""
 
 FEWEST_OF_TAIL = 20
-"""Entries that a tail has at least."""
+"""Fewest entries of a tail."""
 
 HARMLESS_INDEX = 2.5
 """A tail with this index or a larger one is not called too heavy: intervals hold."""
@@ -87,24 +88,24 @@ SURE_OF_INDEX = 1.8
 """Standard errors by which the index must be below that: one in 28 such tails seems too heavy by chance."""
 
 SURE_OF_BEND = 1.5
-"""Standard errors by which the end of a tail must fall off faster than its beginning: then it is no power."""
+"""Standard errors by which the end of a tail must fall off faster than its beginning to be no power law."""
 
 SAME_EVENTS = 0.95
-"""A column of a ratio tells what the tail of the ratio is like if it has this share of it in its own tail."""
+"""A column of a ratio describes the tail of the ratio if it has this share of that tail in its own."""
 
 OF_ANOTHER_KIND = 0.01
-"""Entries are of another kind than the rest of a tail if chance makes a gap like theirs this rarely."""
+"""Entries do not belong to a tail if a gap like theirs occurs by chance only this rarely."""
 
 FINITE_VARIANCE = 2.0
 """Tail index from which on the variance is finite."""
 
 LEAST_SLOPE = 1e-9
-"""In the place of 0, where a power is an exponential and its formulas divide by 0."""
+"""Used in place of 0, at which a power law is an exponential and its formulas divide by 0."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a series is like, and what to do about it.
+    """How a series behaves, and what to do about it.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ class Verdict:
         ``"steady"``; ``"warming up"`` until `at`, which was left out; ``"periodic"`` with period `at`;
         ``"too short"`` for its slowest part; ``"drifting"``; ``"level shift"`` about `at`; ``"chains
         disagree"``; ``"rare events"``, too few of which make up the variance; ``"heavy tails"``, too heavy
-        for any interval; or ``"constant"``.
+        for any interval; ``"constant"``; or ``"cut short"`` by something wrong in the data.
     is_trusted : bool
         Whether the interval can be trusted.
     words : str
@@ -131,19 +132,37 @@ class Verdict:
     longer: float | None = None
 
 
+class CutShort(NamedTuple):
+    """Why reading ended before the end.
+
+    Attributes
+    ----------
+    words : str
+    by_choice : bool
+        Whether that was asked for, by Ctrl-C or a limit. Otherwise something was wrong, and nobody knows what
+        the rest would have said.
+    """
+
+    words: str
+    by_choice: bool = False
+
+
 class Parts(NamedTuple):
-    """What a series was made of, as means over its batches.
+    """What a series was made from, as means over its batches.
 
     Attributes
     ----------
     columns : sequence of (chains, n) arrays
         The columns of a ratio.
     unweighted : (chains, n) array or None
-        The same means without the weights that made them larger or smaller: tails must be heavy here, too.
+        The same means without the weights that made them larger or smaller; tails must also be heavy here.
+    alternates_in_time : bool
+        Whether a pattern of two steps is a period: not if steps last for times that differ from pair to pair.
     """
 
     columns: Sequence[Floats] = ()
     unweighted: Floats | None = None
+    alternates_in_time: bool = True
 
 
 NO_PARTS = Parts()
@@ -158,7 +177,7 @@ def judge(
     skipped: int = 0,
     parts: Parts = NO_PARTS,
 ) -> list[Verdict]:
-    """Return all that was found about a series, the gravest first; at least one verdict.
+    """Return all findings about a series, the most serious first; at least one verdict.
 
     Parameters
     ----------
@@ -171,11 +190,12 @@ def judge(
     cut : int
         Batches of a warm-up that were left out.
     head : (chains, first) array, optional
-        First numbers after the warm-up, one by one, in which a season shorter than two batches is looked for.
+        First numbers after the warm-up, one by one, in which a season shorter than two batches is searched
+        for.
     skipped : int
-        Steps before all that is known here: steps are counted with them.
+        Steps before these, which are included when a step is named.
     parts : Parts, optional
-        What the series was made of.
+        What the series was made from.
 
     Examples
     --------
@@ -193,14 +213,14 @@ def judge(
         *(_slowness(waves, skipped + cut * size, series.shape[1] * size) if waves else ()),
         *_brevity(series.size * size),
         *_warm_up(cut, series.shape[1], size, skipped),
-        *_seasons(series, size, head),
+        *_seasons(series, size, head, parts.alternates_in_time),
     ]
     steady = Verdict("steady", True, "steady: no reason to doubt the interval")
     return sorted(found, key=lambda verdict: verdict.is_trusted) or [steady]
 
 
 def constant_verdict(cut: int, by_rounding: bool = False) -> Verdict:
-    """Return the verdict on numbers that never change after the first `cut` steps, or by rounding alone."""
+    """Return the verdict on numbers that never change after the first `cut` steps, or only by rounding."""
     steps = "step" if cut == 1 else f"{cut:,} steps"
     after = f"after the first {steps} the" if cut else "the"
     words = f"{after} numbers never change, so there is no interval: what was not seen cannot be estimated"
@@ -227,7 +247,7 @@ def _disagreement(waves: Waves) -> list[Verdict]:
 
 
 def _slowness(waves: Waves, first: int, length: int) -> list[Verdict]:
-    """Return what the slowest waves hold, if they hold too much: a drift, a level shift or a slow part."""
+    """Return what the slowest waves show, if they are too large: a drift, a level shift or a slow part."""
     is_found = waves.too_short > SURE_OF_SLOW or waves.drifts > SURE_OF_DRIFT or waves.shifts > SURE_OF_SHIFT
     if not is_found:
         return []
@@ -290,11 +310,16 @@ def _warm_up(cut: int, left: int, size: int, skipped: int) -> list[Verdict]:
     return [Verdict("warming up", True, words, at=at)]
 
 
-def _seasons(series: Floats, size: int, head: Floats | None) -> list[Verdict]:
-    """Return the season of the batches, and before it a shorter one of single numbers, if there is one."""
+def _seasons(series: Floats, size: int, head: Floats | None, alternates_in_time: bool) -> list[Verdict]:
+    """Return the season of the batches, and before it a shorter one of single numbers, if there is one.
+
+    The length of a queue is even and odd in turns, from event to event. That is no period in time.
+    """
     length = series.shape[1] * size
     period = season_length(series) * size
     short = 0.0 if size == 1 or head is None else season_length(head, 2.0 * size)
+    if not alternates_in_time:
+        period, short = (0.0 if round(steps) == 2 else steps for steps in (period, short))
     if head is None or not 0.0 < short < 2 * size:
         return [_season(period, length, size)] if period else []
     found = [_season(short, length)]
@@ -310,7 +335,7 @@ def _season(period: float, length: int, size: int = 1) -> Verdict:
     if periods < MANY_PERIODS:
         longer = MANY_PERIODS / periods
         words = (
-            f"periodic: something comes back after about {steps} steps, but only {periods:.0f} times in the "
+            f"periodic: a pattern repeats after about {steps} steps, but only {periods:.0f} times in the "
             f"run: make it about {longer:.1f} times as long"
         )
         return Verdict("periodic", False, words, at=period, longer=longer)
@@ -326,7 +351,7 @@ def _season(period: float, length: int, size: int = 1) -> Verdict:
 def is_alias(short: float, seen: int, period: float, size: int) -> bool:
     """Whether means over batches show a short season as one of this period.
 
-    Means over batches cannot tell a season from one that makes a whole number of turns more in each batch.
+    Means over batches cannot tell a season from one with a whole number of extra turns in each batch.
     That also holds for the overtones of the short one.
 
     Parameters
@@ -334,7 +359,7 @@ def is_alias(short: float, seen: int, period: float, size: int) -> bool:
     short, period : float
         The short season and the one that was found in means over batches, in steps.
     seen : int
-        Numbers in which the short season was found: they tell its frequency up to a quarter of a turn.
+        Numbers in which the short season was found: they determine its frequency up to a quarter of a turn.
     size : int
         Numbers in a batch.
 
@@ -354,8 +379,8 @@ def _tails(series: Floats, parts: Parts) -> list[Verdict]:
     if events < FEWEST_EVENTS and not is_end_of_a_tail(series):
         longer = ENOUGH_EVENTS / events
         words = (
-            f"rare events: about {max(1.0, events):.0f} of them make up the variance, and how often they "
-            f"come cannot be told from these: run about {longer:.0f} times as long"
+            f"rare events: about {max(1.0, events):.0f} of them make up the variance, and so few do not "
+            f"show how often they come: run about {longer:.0f} times as long"
         )
         return [Verdict("rare events", False, words, longer=longer)]
     is_heavy = events < EVENTS_OF_HEAVY_TAILS and has_infinite_variance(series, parts.columns)
@@ -389,14 +414,15 @@ def events_behind(series: Floats) -> float:
 def has_infinite_variance(series: Floats, columns: Sequence[Floats] = ()) -> bool:
     """Whether the largest entries look like those of a law without a variance.
 
-    What exceeds a level far out has about a generalized Pareto law, whatever the law of the entries is, and
-    wherever its zero is (Pickands 1975). Its index must be below 2, and surely below that of tails for which
-    intervals hold; neighbours in a cluster count as one. The law must also fit: tails with a variance may
-    fall off slowly at first and then faster and faster, and events of another size leave a gap.
+    Excesses over a level far out follow about a generalized Pareto law, whatever the law of the entries,
+    and wherever its zero is (Pickands 1975). Its index must be below 2, and surely below that of tails for
+    which intervals hold; neighbours in a cluster count as one. The law must also fit: tails with a variance
+    may fall off slowly at first and then faster and faster, and events of another size leave a gap.
 
     For a ratio g the entries are r - g d, and events that are not large are on the other side of the median.
-    A column may show many more of the same kind. If it has nearly all of the tail in its own, and that falls
-    off faster and faster, then the tail must not do so at all to be taken for a power.
+    A column may show many more of the same kind. If the tail of a column has nearly all of the ratio's tail,
+    and falls off faster and faster, then the ratio's tail is taken for a power law only if it shows no sign
+    of that.
 
     Parameters
     ----------
@@ -427,7 +453,7 @@ def has_infinite_variance(series: Floats, columns: Sequence[Floats] = ()) -> boo
 
 
 def _bends_in(column: Floats, tail: _Tail) -> bool:
-    """Whether a column of a ratio has nearly all of the ratio's tail in its own, and that is no power."""
+    """Whether a column of a ratio has nearly all of the ratio's tail in its own, which is not a power law."""
     of_column = _tail_of(column)
     if of_column is None:
         return False
@@ -437,11 +463,11 @@ def _bends_in(column: Floats, tail: _Tail) -> bool:
 
 
 def is_end_of_a_tail(series: Floats) -> bool:
-    """Whether the few largest entries are in line with the rest of a tail, were it as heavy as can be.
+    """Whether the few largest entries fit the rest of a tail, if that is as heavy as it can be.
 
-    Then they are no events of their own: how often one as large comes is told by those that are less large.
-    The tail is taken for one with the index 2, from which on there is a variance, and with the median that it
-    has: between neighbours at its end there must be no gap that chance does not make.
+    Then they are not separate events: the less large entries tell how often one as large comes. The tail is
+    assumed to have the index 2, from which on there is a variance, and its own median: between neighbours at
+    its end there must be no gap too large for chance.
 
     Examples
     --------
@@ -461,9 +487,9 @@ def is_end_of_a_tail(series: Floats) -> bool:
 
 
 class _Tail(NamedTuple):
-    """What exceeds a level, on the side of the median where the entry is that is furthest from it.
+    """The excesses over a level, on the side of the median with the entry that is furthest from it.
 
-    `excesses` are sorted, and the largest comes first; `exceeds`, (chains, n), says which entries they are.
+    `excesses` are sorted, the largest first; `exceeds`, (chains, n), says which entries they are.
     The share of them that is larger than x is about ``(1 + slope x) ** (-1 / inverse_index)``.
     """
 
@@ -492,7 +518,7 @@ def _pareto_fit(excesses: Floats) -> tuple[float, float]:
     """Return inverse index and slope of a generalized Pareto law, from excesses in falling order.
 
     The estimate of Zhang and Stephens (2009): given the slope, the likeliest inverse index is a mean of
-    logarithms; slopes on a grid are weighed by their likelihood.
+    logarithms; slopes on a grid are weighted by their likelihood.
     """
     count, unit = len(excesses), float(excesses.mean())
     scaled = excesses / unit
@@ -517,9 +543,9 @@ def _steps(excesses: Floats, inverse_index: float, slope: float) -> Floats:
 def _bend(steps: Floats) -> float:
     """Return by how many standard errors the end of a tail falls off faster than its beginning.
 
-    That is a score: the covariance of steps and of how far out they are, on the scale of logarithms. Where
-    the inverse index x is fitted as well, the variance x^2 / (1 + x)^2 is left of it; x is that of tails
-    whose variance is just infinite.
+    This is a score: the covariance of steps with how far out they are, on a logarithmic scale. Because the
+    inverse index x is also fitted, its variance is only x^2 / (1 + x)^2; x is that of tails whose variance
+    is just infinite.
     """
     depths = -np.log(np.arange(1, len(steps) + 1) / (len(steps) + 1.0))
     depths -= depths.mean()
@@ -528,7 +554,7 @@ def _bend(steps: Floats) -> float:
 
 
 def _gap(steps: Floats, outer: int) -> float:
-    """Return how likely chance makes the largest of the outer steps as large as it is, beside the others."""
+    """Return the probability that chance makes the largest of the outer steps so large, given the others."""
     largest = int(np.argmax(steps[:outer]))
     others = np.delete(steps, largest) if outer == len(steps) else steps[outer:]
     ratio = float(steps[largest]) / max(float(others.mean()), LEAST_SQUARE)

@@ -1,8 +1,9 @@
 """Whether the beginning of a series differs from the rest, and whether its parts agree.
 
 All functions work on batch means, shape (chains, batches), in a time of order n log n. `transient_length`
-finds a warm-up that is to be left out, and never one that is made of a few extreme entries; `dominant_start`
-finds a few first entries that decide the answer, and are only spoken of. `split_r_hat` describes agreement.
+finds a warm-up to leave out, and never one that consists of a few extreme entries; `dominant_start` finds a
+few first entries that decide the answer, and are only mentioned in a warning. `split_r_hat` describes
+agreement.
 """
 
 from __future__ import annotations
@@ -18,31 +19,31 @@ SIGNIFICANT = 4.0
 """An initial piece is cut if its mean is more standard errors than this away from the rest."""
 
 LARGEST_CUT = 0.5
-"""No more than this share of a run counts as its transient."""
+"""At most this share of a run counts as its transient."""
 
 FEW_ENTRIES = 0.1
-"""A share of the entries of a piece up to this is a few of them."""
+"""Up to this share of the entries of a piece counts as a few."""
 
 RARE_SHARE = 0.001
-"""A share of the rest that does not count when it is asked how much the rest varies."""
+"""Share of the rest that is ignored when its variation is measured."""
 
 FEWEST_ODD = 3
-"""This many entries are always few."""
+"""This many entries always count as a few."""
 
 FEWEST_TOGETHER = 2
-"""Chains that must agree before something in a few steps counts as more than chance."""
+"""Chains that must agree before an event in a few steps counts as more than chance."""
 
 EARLY_SHARE = 0.01
-"""The share of a run in which coincidences are looked for at a time."""
+"""The share of a run in which coincidences are searched for at a time."""
 
 WARM_UP_PIECES = 16
-"""Pieces of a warm-up in which it is looked for where it is back at the usual level."""
+"""Pieces of a warm-up, to find where it is back at the usual level."""
 
 UNLIKELY = 1e-5
-"""A coincidence of chains less probable than this is no chance."""
+"""A coincidence of chains less probable than this is not attributed to chance."""
 
 NEGLIGIBLE_SPREAD = 1e-12
-"""A standard deviation this small, relative to the largest entry, is none."""
+"""A standard deviation this small, relative to the largest entry, counts as zero."""
 
 
 def split_r_hat(means: Floats, mean_squares: Floats, size: int) -> float:
@@ -81,17 +82,17 @@ def transient_length(series: Floats, rounding: float = 0.0) -> int:
 
     There are two kinds of evidence. *Coincidence*: several chains have their most extreme entry at the very
     beginning, which by chance hardly happens (`coincidence_length`). One step is enough for that. *Length*:
-    the beginning as a whole differs from the rest, by this rule, which is applied to what coincidence leaves:
+    the beginning as a whole differs from the rest. This rule is applied to what remains after coincidence:
 
     MSER (White 1997) proposes the cut after which the mean has the smallest squared standard error, as if
     entries were independent. It is applied to ranks, in which a few extreme entries weigh no more than
     others. The cut is made only if the mean before it is further from the mean after it than `SIGNIFICANT`
     standard errors, now with autocorrelations, and than twice the distance of any other piece of the same
     length; and if the difference is there from the first quarter on, unlike an event that comes early. The
-    cut ends where the series is first back at the level of the rest: a later burst is not cut with it. In
+    cut ends where the series first returns to the level of the rest: a later burst is not cut with it. In
     all these means the most extreme entries, a share of `FEW_ENTRIES` on each side and at least
     `FEWEST_ODD`, are replaced by the next ones. So a rare event in one chain is never taken for a transient,
-    however large it is, and a stationary series is left as it is.
+    however large it is, and a stationary series is left unchanged.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def transient_length(series: Floats, rounding: float = 0.0) -> int:
     if series.shape[1] < 4:
         return 0
     tolerance = max(rounding, NEGLIGIBLE_SPREAD * float(np.abs(series).max()))
-    if tolerance > 0.0:  # equal entries shall have equal ranks
+    if tolerance > 0.0:  # equal entries must have equal ranks
         series = tolerance * np.rint(series / tolerance)
     begun = coincidence_length(series, tolerance)
     cut = begun + _lasting_length(series[:, begun:], tolerance)
@@ -127,19 +128,19 @@ def transient_length(series: Floats, rounding: float = 0.0) -> int:
 
 
 def coincidence_length(series: Floats, tolerance: float = 0.0) -> int:
-    """Return how many initial entries hold the most extreme entry of more chains than chance allows.
+    """Return how many initial entries contain the most extreme entry of more chains than chance allows.
 
-    If nothing sets the beginning apart, the most extreme entry of a chain is among its first k of n with
+    If the beginning is not special, the most extreme entry of a chain is among its first k of n with
     probability k / n; or t / n, if it takes t > k entries until a chain forgets. Chains are independent, so
-    the binomial law tells how likely it is that as many chains as were seen have it there. What is left
-    after a cut is looked at again, as long as there is something to cut.
+    the binomial law tells how likely it is that as many chains as were seen have it there. The rest after
+    a cut is examined again, as long as there is something to cut.
 
     Parameters
     ----------
     series : (chains, n) array
         Rewards, or their means over batches.
     tolerance : float
-        An entry is more extreme than others only by more than this.
+        An entry counts as more extreme than others only if it differs by more than this.
 
     Returns
     -------
@@ -187,7 +188,7 @@ def _lasting_length(series: Floats, tolerance: float) -> int:
         return 0
     chains, n = series.shape
     rest = _with_few_replaced(series[:, cut:].ravel(), RARE_SHARE).reshape(chains, -1)
-    if not rest.std() > tolerance:  # then its rare events are all that tells how far it may go astray
+    if not rest.std() > tolerance:  # then only its rare events tell how far it may be off
         rest = series[:, cut:]
     pieces = rest[:, : (n - cut) // cut * cut].reshape(chains, -1, cut).swapaxes(0, 1)
     alike = np.concatenate([series[None, :, :cut], pieces]).reshape(-1, chains * cut)
@@ -199,7 +200,7 @@ def _lasting_length(series: Floats, tolerance: float) -> int:
     begin = _with_few_replaced(series[:, : -(-cut // 4)].ravel(), FEW_ENTRIES).mean()
     is_there_at_once = (begin - usual) * np.sign(means[0] - usual) > first / 4.0
     is_cut = is_significant and is_there_at_once and first > max(2.0 * max(others), tolerance)
-    if not is_cut or cut > LATE_CUT * n:  # so late, it has perhaps not ended
+    if not is_cut or cut > LATE_CUT * n:  # so late, it may not have ended
         return cut if is_cut else 0
     return _first_return(series[:, :cut], float(usual), float(np.sqrt(variance)))
 
@@ -207,8 +208,8 @@ def _lasting_length(series: Floats, tolerance: float) -> int:
 def _first_return(start: Floats, usual: float, error: float) -> int:
     """Return how many entries of a warm-up come before it first is back at the usual level.
 
-    What differs after that is a burst as any later one, and leaving it out would put the mean in error. The
-    start is looked at in `WARM_UP_PIECES` pieces: one is back if its mean is not beyond the usual level by
+    What differs after that is a burst like any later one, and leaving it out would bias the mean. The start
+    is examined in `WARM_UP_PIECES` pieces: one is back if its mean is not beyond the usual level by
     more than its standard error. `error` is that of the mean of one independent entry of all chains.
     """
     cut = start.shape[1]
@@ -223,9 +224,9 @@ def _first_return(start: Floats, usual: float, error: float) -> int:
 def dominant_start(series: Floats, tolerance: float = 0.0) -> int:
     """Return how many initial entries, at most a few, outweigh all that follows; 0 if none do.
 
-    Such a start is not evidence enough to cut it, in one chain, but it decides the answer. Entries are
+    In one chain, such a start is not enough evidence to cut it, but it decides the answer. Entries are
     averaged over chains. The last of those at the start must be more than twice as far from the median as any
-    later one, and together they must move the mean by more than its standard error without them.
+    later entry, and together they must move the mean by more than its standard error without them.
 
     Examples
     --------

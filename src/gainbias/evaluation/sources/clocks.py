@@ -1,9 +1,9 @@
-"""Columns that look like times, and are not used.
+"""Columns that look like times but are not used.
 
-If no column of times is named, the answer is per row; that is per unit of time, too, if rows are evenly
-spaced. So columns that look like times are looked for (`clocks_of`), and it is said whether rows are evenly
-spaced by them (`watched`). That is found in one pass, with a few numbers for each column. A column that is
-named is read in the module `times`.
+If no column of times is named, the answer is per row, which is the same as per unit of time only if rows
+are evenly spaced. So `clocks_of` searches for columns that look like times, and `watched` says whether rows
+are evenly spaced by them. That takes one pass, with a few numbers kept for each column. The module `times`
+reads a column that is named.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ PERHAPS_TIMES = {
     *("second", "minute", "hour", "day", "week", "month", "year"),
     *("arrival", "arrivals", "arrived", "departure", "departures", "departed", "sent", "tick", "ticks"),
 }
-"""These names may mean something else: numbers that do not rise from row to row are no times."""
+"""These names may mean something else: numbers that do not rise from row to row are not times."""
 
 PERHAPS_DURATIONS = {"interval", "gap", "wait", "spacing"}
-"""These names may mean something else, which numbers cannot tell: there is a note with an *if*."""
+"""These names may mean something else, which the numbers cannot show: the note has an *if*."""
 
 UNITS = {
     *("ns", "us", "ms", "s", "sec", "secs", "second", "seconds", "nanos", "micros", "millis"),
@@ -71,22 +71,22 @@ UNITS = {
 """Words at the end of a name that only say in what it is measured. Not "min": that is also a minimum."""
 
 UNEVEN = 0.05
-"""Rows are unevenly spaced if time gone by differs from a usual gap per row by more than this share of it."""
+"""Rows are unevenly spaced if elapsed time differs from the usual gap times rows by more than this share."""
 
 FIRST_ROWS = 1_000
-"""What is usual is found from this many rows, or from the first chunk."""
+"""The usual gap is found from this many rows, or from the first chunk."""
 
 DECIMALS = 7
 """Times that are not whole numbers may be rounded to fewer decimals than this."""
 
 MOST_TIES = 0.1
-"""Under a name that may mean something else, at most this share of times is equal to the one before."""
+"""In a column whose name may mean something else, at most this share of times equals the one before."""
 
 LONG_AGO = 1e8
-"""Numbers from this on are times since a date long ago, also if many are equal."""
+"""Numbers this large or larger are times since a date long ago, even if many are equal."""
 
 LARGEST_PLAIN_TIME = 2**52
-"""Whole numbers beyond this are times since long ago, in tiny units."""
+"""Whole numbers beyond this are times since a date long ago, in tiny units."""
 
 
 class Clock:
@@ -120,12 +120,12 @@ class Clock:
         self._line = _Line()
 
     def add(self, column: NDArray[Any], starts: NDArray[np.bool_]) -> None:
-        """Take the next rows; times do not go on from the row before where `starts` is true."""
+        """Take the next rows; where `starts` is true, times do not continue from the row before."""
         if not self._is_readable:
             return
         try:
             self._take(column, starts)
-        except (TypeError, ValueError, OverflowError, AttributeError):  # no numbers, whatever they are
+        except (TypeError, ValueError, OverflowError, AttributeError):  # no numbers at all
             self._is_readable = False
 
     @property
@@ -180,7 +180,7 @@ class Clock:
         self._last = whole[-1:]
 
     def _from_origin(self, column: NDArray[Any]) -> Floats:
-        """Return numbers; those of times are counted from the first, which keeps their digits."""
+        """Return numbers; times are relative to the first, which keeps their digits."""
         if column.ndim != 1 or column.dtype.kind not in "MmiufOUST":
             raise TypeError(f"no times: {column.dtype}")
         if column.dtype.kind == "f":
@@ -196,7 +196,7 @@ class Clock:
 
 
 class _UnusualShare:
-    """How much of a total is due to numbers that are not the usual one."""
+    """How much of a total comes from numbers other than the usual one."""
 
     def __init__(self) -> None:
         self._usual: float | None = None
@@ -215,7 +215,7 @@ class _UnusualShare:
 
 
 class _Line:
-    """Finds out if times may be those of an even spacing, rounded: if there is a slope that fits all of them.
+    """Finds out whether times may be evenly spaced but rounded: whether some slope fits all of them.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class _Line:
         return self._low <= self._high * (1.0 + 1e-9)
 
     def add(self, gaps: Floats, going_on: NDArray[np.bool_], largest: float) -> None:
-        """Take the gaps between neighbouring rows; where time does not go on, a new count begins."""
+        """Take the gaps between neighbouring rows; where time does not continue, a new count begins."""
         if not len(gaps):
             return
         self._unit = min(self._unit, _unit(gaps[going_on], largest))
@@ -247,7 +247,7 @@ class _Line:
 
 
 def _unit(gaps: Floats, largest: float) -> float:
-    """Return what gaps are multiples of: a whole number, or one of few decimals; 0 if there is none."""
+    """Return the unit of which gaps are multiples, whole or with few decimals; 0 if there is none."""
     if not gaps.any():
         return float("inf")  # nothing is known yet
     for decimals in range(DECIMALS):
@@ -342,14 +342,14 @@ def _kind_by_name(name: str) -> tuple[str, bool]:
 
 
 def _without_unit(word: str) -> list[str]:
-    """Return what is left of a word without a unit at its end, as of "timestampms"."""
+    """Return a word without a unit at its end, as in "timestampms"."""
     return [word.removesuffix(unit) for unit in UNITS if word.endswith(unit)]
 
 
 def watched(
     chunks: Iterator[Chunk], clocks: list[Clock], notes: list[str], warnings: list[str]
 ) -> Iterator[Chunk]:
-    """Pass on rows without the columns of times, and say what these tell.
+    """Pass on rows without the columns of times, and add notes on what these show.
 
     Parameters
     ----------
@@ -358,8 +358,8 @@ def watched(
     clocks : list of Clock
         One for each of those columns.
     notes, warnings : list of str
-        Each column that is times for sure has a note, in the place of which there is a warning once it is
-        known to be uneven. Of the others only those are spoken of, at the end, that are uneven.
+        Each column that surely has times gets a note, which is replaced by a warning once the column is
+        known to be uneven. Of the others, only uneven ones are mentioned, at the end.
     """
     for clock in clocks:
         if clock.is_sure:
@@ -429,10 +429,10 @@ class _Starts:
         self._episode: NDArray[Any] | None = None
 
     def of(self, chunk: Chunk) -> NDArray[np.bool_]:
-        """Return whether each row begins an episode, or comes behind a cut."""
+        """Return whether each row begins an episode, or follows a cut."""
         ended = np.zeros(len(chunk["reward"]), dtype=np.bool_)
         for role in ("terminated", "truncated"):
-            with suppress(TypeError, ValueError):  # what is wrong with it is spoken of elsewhere
+            with suppress(TypeError, ValueError):  # what is wrong with it is reported elsewhere
                 ended |= np.asarray(chunk.get(role, ended)).astype(np.bool_)
         starts = np.concatenate([[self._ended], ended[:-1]]).astype(np.bool_)
         self._ended = bool(ended[-1])

@@ -1,4 +1,4 @@
-"""Which columns a log has, and which of them is what: a `Table` and the roles of its columns."""
+"""Which columns a log has, and what each means: a `Table` and the roles of its columns."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ USUAL_NAMES = {
     "action": (),
     "chance": (),
 }
-"""Names under which a column is found by itself, for each role."""
+"""Names under which a column is found automatically, for each role."""
 
 OWN_ARGUMENTS = ("state", "reward", "reward_rate", "time", "duration", "action", "behaviour")
 """Roles of columns that are arguments of `evaluate_log` themselves."""
 
 NAMES_OF_ENDS = ("done", "dones", "terminal", "terminals", "timeout", "timeouts")
-"""Columns under these names may mark ends or cuts of episodes: which of them, their names do not say."""
+"""Columns with these names may mark ends or cuts of episodes; their names do not say which."""
 
 INDEX = "(index)"
-"""In the place of the name of a column: the index of a table of pandas."""
+"""In place of the name of a column: the index of a pandas table."""
 
 Name: TypeAlias = "str | tuple[str, ...]"
 """A column, or columns that make up vectors together."""
@@ -80,7 +80,7 @@ class Columns:
 
 
 def as_columns(given: Columns | Mapping[str, Name] | None) -> Columns:
-    """Return columns that were given as a record, as a mapping or not at all."""
+    """Return the columns, which were given as a record, as a mapping or not at all."""
     if given is None or isinstance(given, Columns):
         return given or Columns()
     if not isinstance(given, Mapping):
@@ -96,7 +96,7 @@ def as_columns(given: Columns | Mapping[str, Name] | None) -> Columns:
 
 
 def argument(role: str, name: str) -> str:
-    """Return how a user of `evaluate_log` says which column has a role.
+    """Return the argument of `evaluate_log` that says which column has a role.
 
     Examples
     --------
@@ -117,16 +117,16 @@ class Table:
     names : list of str
         All columns.
     times : list of str
-        Those of dates, times or durations by their type, among columns and index.
+        Columns and index levels that by their type have dates, times or durations.
     index : list of str
-        Levels of the index of a table of pandas, which are read like columns; `INDEX` if it has no name.
+        Levels of the index of a pandas table, which are read like columns; `INDEX` if it has no name.
     zoned : list of str
         Those of `times` that have a time zone. They are read in universal time.
     fits : callable
         Whether a column, given its name, has a number or a text for each row of another one. True and
-        false are no numbers here.
+        false do not count as numbers here.
     notes : list of str
-        What was done to the source before it could be read, in words.
+        How the source was changed before it could be read, in words.
     dated : list of str
         Columns of texts or objects, in memory, that begin with a date or a duration.
     """

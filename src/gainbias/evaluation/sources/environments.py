@@ -1,8 +1,8 @@
 """An environment and a policy as a stream of transitions.
 
 Start with `environment_stream`. It works in three steps: `open_environments` opens an environment of any
-form, copies it where that is possible and takes off time limits; `_Walk` steps one environment, records its
-path in pieces, and says in which step something went wrong; `single_paths` lets all copies advance in turns.
+form, copies it if possible and removes time limits; `_Walk` steps one environment, records its
+path in pieces, and says in which step something went wrong; `single_paths` lets all copies take turns.
 
 Gymnasium is imported when a function is called: it is an optional dependency.
 """
@@ -71,18 +71,18 @@ from gainbias.tasks.gym.installed import installed_id, optional
 from gainbias.types import Floats
 
 USUAL_COPIES = 4
-"""Copies of an environment, unless the user says another number."""
+"""Copies of an environment, unless the user gives another number."""
 
 Environment: TypeAlias = "str | Any | Callable[[], Any]"
 
 SHARE_OF_A_TURN = 16
-"""Environments that advance in turns make a sixteenth of the steps so far at once, or fewer."""
+"""Environments that take turns take at most a sixteenth of the steps so far at once."""
 
 SLOW_SECONDS = 0.1
-"""Seconds. If the steps between two signs of life take longer, each step is followed by one."""
+"""Seconds. If the steps between two calls of `beat` take longer, it is called after each step."""
 
 PIECE_BYTES = 2**25
-"""Most bytes that the observations of a piece take."""
+"""Most bytes of the observations of a piece."""
 
 
 def environment_stream(
@@ -110,19 +110,19 @@ def environment_stream(
     features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
         See `observation_map`.
     copies : int or None
-        Independent chains, seeded each on its own. They take turns, so a policy that remembers something
-        would mix them up. ``None`` for `USUAL_COPIES`, or one where they cannot be made.
+        Independent chains, each with its own seed. They take turns, so a policy that remembers something
+        would mix them up. ``None`` for `USUAL_COPIES`, or one if copies cannot be made.
     seed : int
-        Of the environment, of random actions and of drawn ones. Same seed, same stream, as far as the
-        environment and the policy take all their random numbers from Gymnasium's generators.
+        Of the environment, of random actions and of drawn ones. The same seed gives the same stream if
+        the environment and the policy take all their random numbers from Gymnasium's generators.
     on_termination : {"zero", "reward"}
         With ``"zero"`` the end of an episode leads to the start of the next by a step with reward 0, so every
-        episode has one step more. With ``"reward"`` the last step of the episode, with its reward, leads to
+        episode has one more step. With ``"reward"`` the last step of the episode, with its reward, leads to
         the start of the next.
     batch_size : int
         Steps of each chain in a batch; fewer if observations are large.
     beat : callable
-        Called with the number of steps made since the last call, for signs of life.
+        Called now and then with the number of steps taken since the last call.
     deterministic : bool, optional
         See `acting`.
     duration : str, optional
@@ -131,8 +131,8 @@ def environment_stream(
     Returns
     -------
     Stream
-        The first batch is made at once, the others when they are asked for. It has no states, and a note
-        says why, if no features can be chosen for the observations: there is the gain alone then.
+        The first batch is made at once, the others on demand. If no features can be chosen for the
+        observations, the stream has no states, and a note says why: the answer is then the gain alone.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def environment_stream(
         source = Timed(_kept_open(walk, stack.pop_all(), opened.notes))
         first, pieces = peeked(source)
     if limits is None:
-        opened.notes.append(f"there is the gain alone, and no values: {why}")
+        opened.notes.append(f"the answer is the gain alone, without values: {why}")
         observed = ObservationMap(f"none: {why}", 1, ONE_STATE, states=_nowhere)
     else:
         observed = observation_map(limits, features, first.observations, on_termination)
@@ -185,7 +185,7 @@ def _nowhere(seen: Any) -> Any:
 
 
 def _seen_limits(space: Any, features: Choice) -> tuple[Limits | None, str]:
-    """Return the limits of observations, or ``None`` and in words why no values can be learned for them."""
+    """Return the limits of observations, or ``None`` and the reason why no values can be learned for them."""
     limits = observation_limits(space)
     if limits is None:
         why = (
@@ -205,7 +205,7 @@ def _seen_limits(space: Any, features: Choice) -> tuple[Limits | None, str]:
 def _prepared(
     opened: Opened, policy: Policy, seed: int, deterministic: bool | None, env: Any, name: str
 ) -> tuple[Act, int]:
-    """Return how the policy acts in one of the environments, and the seed with which that is to be reset."""
+    """Return how the policy acts in one of the environments, and the seed with which to reset that."""
     draw = random_stream(seed, "evaluate", name)
     env_seed, action_seed = (int(number) for number in draw.integers(2**31, size=2))
     env.action_space.seed(action_seed)
@@ -222,17 +222,17 @@ def _prepared(
 
 
 def single_paths(walks: list[_Walk], seeds: list[int], size: int) -> Iterator[Path]:
-    """Step several environments for ever, and yield pieces of `size` steps of each in turn.
+    """Step several environments forever, and yield pieces of `size` steps of each in turn.
 
-    They advance together, a few steps of one after a few of another, so that none is far behind when the run
-    is stopped: about a sixteenth of its steps at most. How many steps that are depends on nothing but the
-    number of steps so far, so that the same run is made again with the same seeds. Where one stops, all do,
-    as Ctrl-C demands.
+    They take turns, a few steps each, so that none is far behind when the run is stopped: at most about a
+    sixteenth of its steps. How many steps these are depends only on the number of steps so far, so the
+    same seeds give the same run. If one stops, all do, as after Ctrl-C.
+
 
     Raises
     ------
     BrokenStream, OutOfTimeError
-        After last pieces with what came before.
+        After last pieces with everything before the failure.
     """
     for walk, seed in zip(walks, seeds, strict=True):
         walk.begin(seed)
@@ -260,7 +260,7 @@ def _kept_open(pieces: Iterator[Path], stack: ExitStack, notes: list[str]) -> It
                 cut_before = True
                 notes.append(
                     "the environment cuts episodes (truncated): no transition leads across a cut, but after "
-                    "each the chain starts again, so the answer leans towards starts if cuts are frequent"
+                    "each the chain starts again, so starts weigh too much in the answer if cuts are frequent"
                 )
             yield piece
 
@@ -271,7 +271,7 @@ class NoCopiesError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """Environments ready to be stepped.
+    """Environments that are ready to be stepped.
 
     Attributes
     ----------
@@ -281,7 +281,7 @@ class Opened:
     observation_space, action_space : gymnasium.Space
         Of one copy.
     notes : list of str
-        What was done to them, in words.
+        How they were changed, in words.
     """
 
     envs: tuple[Any, ...]
@@ -297,14 +297,14 @@ class Opened:
 
 
 def may_look(env: Environment, policy: Policy) -> bool:
-    """Whether a policy may look at the environment it was given with: copies would mislead it."""
+    """Whether a policy may look at the environment it came with; copies would mislead it."""
     is_made_here = isinstance(env, str | type) or not hasattr(env, "step")
     is_function = callable(policy) and not hasattr(policy, "predict") and not is_torch_module(policy)
     return not is_made_here and is_function
 
 
 def open_some(env: Environment, policy: Policy, stack: ExitStack) -> Opened:
-    """Open the usual number of copies of an environment, or one where copies are not possible."""
+    """Open the usual number of copies of an environment, or one if copies are not possible."""
     if may_look(env, policy):
         opened = open_environments(env, 1, stack)
         if not opened.is_vector:
@@ -367,11 +367,11 @@ def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened
 
 
 def _opened_baselines(envs: Any, stack: ExitStack, notes: list[str]) -> BaselinesVector:
-    """Return a vector environment of Stable-Baselines3; layers that normalise it pay what was earned."""
+    """Return a vector environment of Stable-Baselines3; normalising layers then pay unnormalised rewards."""
     for layer in normalizing_layers(envs):
         words = []
         for name, done in (
-            ("norm_reward", "rewards are counted as the environment pays them, not as normalised"),
+            ("norm_reward", "rewards are taken as the environment pays them, not normalised"),
             ("training", "the means and variances by which it normalises are left as they are"),
         ):
             if getattr(layer, name):
@@ -421,7 +421,7 @@ def _copied(gymnasium: Any, env: Any, stack: ExitStack) -> Any:
     """Return a copy of an environment."""
     try:
         return _closed_later(deepcopy(env), stack)
-    except Exception:  # it holds something that cannot be copied
+    except Exception:  # it contains something that cannot be copied
         if env.spec is not None:
             return _made(gymnasium, env.spec, stack)
         raise NoCopiesError(
@@ -431,7 +431,7 @@ def _copied(gymnasium: Any, env: Any, stack: ExitStack) -> Any:
 
 
 def _without_time_limit(gymnasium: Any, env: Any, stack: ExitStack) -> Any:
-    """Return an environment without its time limits, also those between its wrappers."""
+    """Return an environment without its time limits, including those between its wrappers."""
     limit = gymnasium.wrappers.TimeLimit
     while type(env) is limit:
         env = env.env
@@ -449,7 +449,7 @@ class _Walk:
     """Steps one environment, and records what happens row by row, from piece to piece.
 
     Observations, actions and rewards are recorded unchecked where that is safe, and checked a piece at a
-    time. A cut takes a row of its own, for the observation behind which nothing follows.
+    time. A cut takes an extra row, for the observation after which nothing follows.
 
     Parameters
     ----------
@@ -458,7 +458,7 @@ class _Walk:
     act : callable
         The policy.
     limits : Limits or None
-        Of observations; ``None`` if they are not looked at.
+        Of observations; ``None`` if they are not used.
     size : int
         Steps in each piece, at most.
     beat : callable
@@ -505,7 +505,7 @@ class _Walk:
             self.restart()
 
     def advance(self, steps: int) -> Exception | None:
-        """Make some steps; return what stopped them, if anything did."""
+        """Take some steps; return what stopped them, if anything did."""
         try:
             made = 0
             while made < steps:
@@ -556,7 +556,7 @@ class _Walk:
         return Path(observations[:size], rewards[:size], left[:size], chain, durations), self.stop
 
     def _take_durations(self) -> tuple[Floats | None, Flaw | None]:
-        """Return how long each row took, 0 for that of a cut, and the first that is wrong."""
+        """Return how long each row took, 0 for that of a cut, and the first wrong duration."""
         if self.duration is None:
             return None, None
         numbers, flaw = real_numbers(self.durations[: len(self.rewards) - len(self.cuts)], False)
@@ -570,7 +570,7 @@ class _Walk:
         )
 
     def _timed_step(self, action: Any) -> Any:
-        """Make a step, and record how long it took."""
+        """Take a step, and record how long it took."""
         result = self.env.step(action)
         if isinstance(result, tuple) and len(result) == 5:
             try:

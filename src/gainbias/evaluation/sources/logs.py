@@ -1,7 +1,7 @@
-"""Read a log as a stream of transitions, in bounded memory; what is wrong with it is said with the row.
+"""Read a log as a stream of transitions, in bounded memory; errors are reported with their row.
 
-Start with `log_stream`. Rows of tables and files come by way of `columns` and `clocks`, and become pieces of
-a path in `rows`. Episodes of a Minari dataset become pieces in `episode_pieces`.
+Start with `log_stream`. Rows of tables and files pass through `columns` and `clocks`, and become pieces of a
+path in `rows`. Episodes of a Minari dataset become pieces in `episode_pieces`.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def log_stream(
     """Read the transitions of a log.
 
     A row has a state, the reward of the step out of it, and perhaps where that step led. Otherwise it led to
-    the state of the next row, unless an episode was over. A log without states is in one state all the time.
-    Every row is one step, or lasts as long as a column of times or durations says. If there is such a column
-    that was not named, and rows are not evenly spaced by it, a warning says so.
+    the state of the next row, unless an episode was over. A log without states is treated as if it had only
+    one state. Every row is one step, or lasts as long as a column of times or durations says. If there is
+    such a column that was not named, and rows are not evenly spaced by it, a warning says so.
 
     Parameters
     ----------
@@ -82,16 +82,16 @@ def log_stream(
     features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
         See `observation_map`. States that are single integers are discrete, from 0.
     state, next_state : str or tuple of str, optional
-        Column of states, or columns that make them up together.
+        Column of states, or several columns that together are the state.
     reward, episode, terminated, truncated, step : str, optional
-        Other columns. Those with usual names are found by themselves; only states and rewards must be there.
+        Other columns. Those with usual names are found automatically; only states and rewards are required.
         A new value in `episode` begins an episode, which does not come back; `step` grows by 1 within one.
     reward_rate, time, duration, end, per
         As for `evaluate_log`.
     num_states : int, optional
         Number of discrete states. Without it the log is read a first time to find the largest.
     gaps : {"error", "break"}
-        What to do where a row does not follow from the one before it, by the next state, `step` or `episode`.
+        What to do if a row does not follow from the one before it, by the next state, `step` or `episode`.
     on_termination : {"zero", "reward"}
         As in `environment_stream`.
     batch_size : int
@@ -166,7 +166,7 @@ class OpenLog:
 
     @property
     def unit(self) -> str:
-        """What durations are counted in, which is known once a row was read; `STEP` if there are none."""
+        """The unit of durations, which is known once a row was read; `STEP` if there are none."""
         return STEP if self.clock is None else self.clock.unit
 
 
@@ -185,7 +185,7 @@ def open_log(
     gaps: Literal["error", "break"] = "error",
     batch_size: int = 65_536,
 ) -> OpenLog:
-    """Open a log to be read once; what is said of it in words is added to `notes` and `warnings`.
+    """Open a log to be read once, and add to `notes` and `warnings`.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def open_log(
         As for `log_stream`.
     notes, warnings : list of str
     columns : mapping
-        The name of the column for each role, or None where it is to be found by itself.
+        The name of the column for each role, or None if it is to be found automatically.
     num_states, num_actions : int, optional
         Without them the log is read a first time to find the largest.
     """
@@ -223,12 +223,22 @@ def open_log(
     if not has_states:
         given = {role: name for role, name in given.items() if role not in ("state", "next")}
         notes.append(
-            f"the log has no column of states ({', '.join(USUAL_NAMES['state'])}), so there is a gain and no "
-            "values of states: if another column holds them, name it, state=..."
+            f"the log has no column of states ({', '.join(USUAL_NAMES['state'])}), so there is a gain but no "
+            "values of states: if another column has the states, name it, state=..."
         )
     chosen = chosen_columns(names, given)
     if time is not None or duration is not None:
         chosen, clock = _with_clock(table, chosen, time, duration, end, per)
+        if not has_states and reward_rate is None:
+            notes.append(
+                f"column {chosen['reward']} is earned at once, when a row begins; if it holds until the "
+                f"next one, as a length of a queue, reward_rate={chosen['reward']!r} gives the mean over time"
+            )
+        if "reward" not in chosen:
+            notes.append(
+                f"all rewards are rates, so the gain is the mean of column {reward_rate} over time: it has "
+                "the unit of that column, and another unit of time does not change it"
+            )
     unread = [name for name in NAMES_OF_ENDS if name in table.names and name not in chosen.values()]
     notes += [
         f"column {name} is not read: if it marks ends of episodes say "
@@ -260,14 +270,14 @@ def _check_time(time: Any, duration: Any, end: Any, per: Any, reward_rate: Any) 
 
 
 def _has_rewards(names: list[str], reward_rate: str) -> bool:
-    """Whether a column is found by itself as that of rewards, beside the one of rates."""
+    """Whether a column of rewards is found automatically, in addition to the one of rates."""
     return any(name in names and name != reward_rate for name in USUAL_NAMES["reward"])
 
 
 def _with_clock(
     table: Table, columns: dict[str, Name], time: str | None, duration: str | None, end: Any, per: Any
 ) -> tuple[dict[str, Name], RowClock]:
-    """Return the columns with the one that tells how long rows last, and what reads that."""
+    """Return the columns, including the one that tells how long rows last, and the clock that reads it."""
     role, name = ("time", time) if duration is None else ("duration", duration)
     if not isinstance(name, str):
         raise ValueError(f"{role} must be the name of a column, found {type(name).__name__}")
@@ -280,13 +290,13 @@ def _with_clock(
 
 
 def _with_rewards(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Pass on rows; those that have a rate alone pay nothing at the step."""
+    """Pass on rows; those with only a rate pay nothing at once."""
     for chunk in chunks:
         yield chunk if "reward" in chunk else chunk | {"reward": np.zeros(len(chunk["reward_rate"]))}
 
 
 def _has_states(names: list[str], given: Mapping[str, Name | None]) -> bool:
-    """Whether a log has states, or should have: not if it has rewards, and nothing was said about states."""
+    """Whether a log has states, or should have: not if it has rewards, and the user named no states."""
     is_named = given.get("reward") is not None or given["reward_rate"] is not None
     has_rewards = is_named or any(name in names for name in USUAL_NAMES["reward"])
     is_said = given["state"] is not None or given["next"] is not None
@@ -294,7 +304,7 @@ def _has_states(names: list[str], given: Mapping[str, Name | None]) -> bool:
 
 
 def _in_one_state(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Put all rows of a log without states into one state, which each of them leads to."""
+    """Put all rows of a log without states into one state, to which each of them leads."""
     for chunk in chunks:
         nowhere = np.zeros(len(chunk["reward"]), dtype=np.int64)
         yield chunk | {"state": nowhere, "next": nowhere}
@@ -326,7 +336,7 @@ def _limits(table: Table, columns: dict[str, Name], role: str, count: int | None
         return Limits(shape, np.full(shape, -np.inf), np.full(shape, np.inf), whole=False)
     if count is None:
         largest = float(found.max())
-        with suppress(BrokenStream):  # what is wrong with later ones is spoken of when they are read
+        with suppress(BrokenStream):  # errors in later ones are reported when they are read
             for chunk in chunks:
                 largest = float(np.fmax.reduce(chunk[role], initial=largest))
         count = max(1, int(largest) + 1)
@@ -334,7 +344,7 @@ def _limits(table: Table, columns: dict[str, Name], role: str, count: int | None
 
 
 def episode_pieces(episodes: Iterable[Any], limits: Limits, size: int) -> Iterator[Path]:
-    """Turn episodes into pieces of a path with at least `size` observations each, save the last.
+    """Turn episodes into pieces of a path with at least `size` observations each, except the last.
 
     Parameters
     ----------
@@ -349,7 +359,7 @@ def episode_pieces(episodes: Iterable[Any], limits: Limits, size: int) -> Iterat
     Yields
     ------
     Path
-        An episode that does not end (terminated) is cut behind its last observation.
+        An episode that does not end (terminated) is cut after its last observation.
     """
     kept: list[Path] = []
     for number, episode in enumerate(episodes):

@@ -1,8 +1,8 @@
-"""Read columns of numbers, some rows at a time, as often as they are asked for: what is wrong has its row.
+"""Read columns of numbers, some rows at a time, as often as needed; errors are reported with their row.
 
 `numbers_of` takes an array, a table or the path of a file. Its answer, `NumberSource`, is read by `portions`,
-and stops with `BrokenStream` at the first row that is no number, after all before it were handed out. Files
-and tables come by way of `columns`.
+and stops with `BrokenStream` at the first row that is not a number, after all rows before it. Files and
+tables are read by `columns`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ ROWS = 2**18
 """Rows that are read at once."""
 
 SEPARATORS = ";\t|"
-"""What separates columns in files that are called CSV all the same."""
+"""Other separators of columns, in files that are still called CSV."""
 
 TEXTS = "this column holds text: it was read as numbers"
 
@@ -62,11 +62,13 @@ class NumberSource:
     is_held : bool
         Whether all numbers are in memory anyway.
     is_text : bool
-        Whether all that the source has is text, as in CSV, so that text is nothing to speak of.
+        Whether everything in the source is text, as in CSV, so that text needs no note.
     notes : list of str
         What was done to the source before it could be read, in words.
     clock : RowClock or None
-        If the second column says how long each number holds, by times or by durations, it is read by this.
+        Reads the second column, if that says how long each number holds, by times or by durations.
+    counting : str
+        How rows are counted, to say after the number of one that is wrong.
     """
 
     read: Reader
@@ -76,18 +78,19 @@ class NumberSource:
     is_text: bool = False
     notes: list[str] = field(default_factory=list)
     clock: RowClock | None = None
+    counting: str = ""
 
     def portions(self, notes: list[str], ended: dict[Any, str] | None = None) -> Iterator[Chunk]:
-        """Return the rows as finite floating-point numbers, with groups as they are, in the order of time.
+        """Return the rows as finite floating-point numbers, with groups as they are, in order of time.
 
-        Times are counted from the first where they are dates or whole numbers, which keeps their digits. The
-        role "row" has the number of each row. A wrong number in a group ends that group alone: `ended` has
-        the reasons by group, and groups in there are passed over.
+        Times that are dates or whole numbers are relative to the first, which keeps their digits. The role
+        "row" has the number of each row. A bad number in a group ends only that group: `ended` has the
+        reasons by group, and groups in it are skipped.
 
         Raises
         ------
         BrokenStream
-            At the first row that is wrong for another reason, after all before it were handed out.
+            At the first row that is wrong for another reason, after all rows before it.
         """
         offset, origin = 0, None
         ended = {} if ended is None else ended
@@ -112,7 +115,7 @@ class NumberSource:
     def _clean(
         self, chunk: Chunk, origin: Any, notes: list[str]
     ) -> tuple[Chunk, Any, tuple[int, str, str, str] | None]:
-        """Return rows as numbers, from where times are counted, and the first that is wrong with its role."""
+        """Return rows as numbers, the origin of times, and the first wrong number with its role."""
         clean, flaws = {"row": chunk["row"]}, list[tuple[int, str, str, str]]()
         for role, column in chunk.items():
             found: Found | None = None
@@ -149,7 +152,7 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any, lasting: s
     ratio_to, group : str, array_like or None
         Columns by name, or as arrays beside arrays.
     lasting : {"", "time", "duration"}
-        What the second column says, if it says how long each number holds.
+        The meaning of the second column, if it says how long each number holds.
 
     Examples
     --------
@@ -165,12 +168,13 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any, lasting: s
         x = requests_in(x) or os.fspath(x)
     if isinstance(x, str):
         is_text = x.lower().endswith(ENDS_OF_CSV)
-        return _of_columns(table_of(x, ROWS), column, ratio_to, group, lasting, is_text)
+        source = _of_columns(table_of(x, ROWS), column, ratio_to, group, lasting, is_text)
+        return replace(source, counting=" (the first row of data is row 0)")
     x = record_columns(x) or x
     if isinstance(x, RequestLog):
         if BENCHMARK in x and group != BENCHMARK:
             raise ValueError(
-                f"the file has several benchmarks, and each is a series of its own: say group={BENCHMARK!r}, "
+                f"the file has several benchmarks, and each is a separate series: say group={BENCHMARK!r}, "
                 f"or choose one, gainbias.read_requests(..., {BENCHMARK}=0)"
             )
         x = x.having((column, ratio_to, group))
@@ -203,7 +207,7 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any, lasting: s
     arrays = {
         role: _array(part, names[role], bool(lasting) and role == "ratio") for role, part in given.items()
     }
-    if isinstance(x, RecordList | RequestLog):  # a row for each customer or request, who all count the same
+    if isinstance(x, RecordList | RequestLog):  # a row for each customer or request, all with the same weight
         notes = x.notes
     else:
         notes = [] if lasting else unused_times(list(named), names.values())
@@ -211,7 +215,7 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any, lasting: s
 
 
 def _is_column(x: Any) -> bool:
-    """Whether something is one column rather than a table, as a Series of pandas or a chunked array."""
+    """Whether something is one column rather than a table, such as a pandas Series or a chunked array."""
     return not (hasattr(x, "column_names") or hasattr(x, "columns") or hasattr(x, "schema"))
 
 
@@ -279,7 +283,7 @@ def _of_columns(
 
 
 def _check_head(only: str) -> None:
-    """Refuse the head of a CSV file that is a number, or has columns that no comma separates."""
+    """Refuse the header of a CSV file if it is a number, or has columns that are not separated by commas."""
     if any(mark in only for mark in SEPARATORS):
         raise ValueError(
             f"the header of the file is {only!r}: columns must be separated by commas; if it is the name "
@@ -318,11 +322,11 @@ def _chosen(names: list[str], column: str | None) -> str:
 
 
 Found = tuple[int, str, str]
-"""Where something is wrong, what, and in which chain."""
+"""A flaw: its row, what is wrong, and in which chain."""
 
 
 def _floats(column: NDArray[Any], name: str, notes: list[str]) -> tuple[NDArray[Any], Found | None]:
-    """Return numbers, and the first that is none: its row, what it is, and its chain in words."""
+    """Return numbers, and the first entry that is not one: its row, what it is, and its chain in words."""
     odd: dict[tuple[int, ...], str] = {}
     if column.dtype.kind in "fiub":
         numbers = column.astype(np.float64, copy=False)
@@ -346,7 +350,7 @@ def _floats(column: NDArray[Any], name: str, notes: list[str]) -> tuple[NDArray[
 
 
 def _lasting(column: NDArray[Any], clock: RowClock, origin: Any) -> tuple[NDArray[Any], Any, Found | None]:
-    """Return times or durations as numbers, from where times are counted, and the first that is wrong."""
+    """Return times or durations as numbers, the origin of times, and the first wrong one."""
     ticks, flaw = clock.read(column)
     if clock.role == "duration":
         missing = np.isnan(ticks)
@@ -360,7 +364,7 @@ def _lasting(column: NDArray[Any], clock: RowClock, origin: Any) -> tuple[NDArra
 
 
 def _parsed(column: NDArray[Any]) -> tuple[NDArray[Any], dict[tuple[int, ...], str], bool]:
-    """Return numbers from entries of mixed kinds up to the first that is none: what that is, and if texts."""
+    """Return numbers from mixed entries up to the first other one, what that is, and if there were texts."""
     numbers, is_text = np.full(column.shape, np.nan), False
     for place in np.ndindex(*column.shape):
         entry = column[place]
@@ -378,7 +382,7 @@ def _parsed(column: NDArray[Any]) -> tuple[NDArray[Any], dict[tuple[int, ...], s
         else:
             try:
                 if isinstance(entry, np.complexfloating):
-                    raise TypeError  # a float of it would be its real part
+                    raise TypeError  # converting it to a float would keep only its real part
                 numbers[place] = float(entry)
             except OverflowError:
                 numbers[place] = math.inf

@@ -1,7 +1,7 @@
 """Policies of every form: `acting` returns each as a function from an observation to an action.
 
-Agents with a method `predict` are followed by `_Agent`, which keeps their memory, and modules of PyTorch by
-`_Module`. PyTorch is never imported here: who passes a module has imported it.
+`_Agent` calls agents with a method `predict` and keeps their memory, and `_Module` calls PyTorch modules.
+PyTorch is never imported here: a user who passes a module has imported it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gainbias.types import Bools
 
 
 class Predictor(Protocol):
-    """An agent with a method `predict`, as Stable-Baselines3 makes them."""
+    """An agent with a method `predict`, like those of Stable-Baselines3."""
 
     def predict(self, observation: Any) -> Any:
         """Return an action and the state of the agent."""
@@ -29,7 +29,7 @@ Act: TypeAlias = Callable[[Any], Any]
 Policy: TypeAlias = "Act | Predictor | ArrayLike | Literal['random']"
 
 PLAIN_TYPES = frozenset({int, float, np.ndarray, np.int64, np.int32, np.float64, np.float32, dict, tuple})
-"""Types of actions that are passed on without a second look."""
+"""Types of actions that are passed on without a check."""
 
 
 def acting(
@@ -46,9 +46,9 @@ def acting(
     Parameters
     ----------
     policy : callable, object with a method predict, array_like or "random"
-        A function from an observation to an action, which may be a tensor of PyTorch; a module of PyTorch,
-        see Notes; an agent, whose ``predict(observation)`` returns an action and perhaps its memory, which it
-        is given with the next observation; for discrete observations the action of each, (n,) integers, or
+        A function from an observation to an action, which may be a PyTorch tensor; a PyTorch module, see
+        Notes; an agent, whose ``predict(observation)`` returns an action and perhaps its memory, which is
+        passed back with the next observation; for discrete observations the action of each, (n,) integers, or
         the probability of each action, (n, A); or ``"random"``, every action of the space with the same
         probability.
     observation_space, action_space : gymnasium.Space
@@ -57,34 +57,35 @@ def acting(
         Draws actions of arrays of probabilities, and of modules.
     batched : bool
         Whether observations and actions are those of several environments, stacked. Functions and agents
-        must then take them so. ``"random"`` samples from `action_space`, which must be that of all.
+        must then accept stacked observations. ``"random"`` samples from `action_space`, which must be that
+        of all.
     deterministic : bool, optional
         Whether agents and modules take their best action, by default true, or draw one. Other policies
         have no such choice.
     notes : list of str, optional
-        What the policy was asked for is noted here, in words.
+        Notes on how the policy was called are added here, in words.
 
     Returns
     -------
     callable
-        With a method ``restart``, if the policy remembers something: it is called at the start of an episode
-        without an argument, or for several environments with those that start.
+        With a method ``restart``, if the policy remembers something. It is called at the start of an
+        episode: without an argument, or, for several environments, with those that start.
 
     Notes
     -----
-    A module is given a batch of observations as tensors, boxes and binary ones as floats of the type of its
-    weights, discrete ones as integers, and its output is read by its shape: integers are actions; for a box
-    floats of its shape are; for n discrete actions n floats are logits, of which the largest is taken, or one
-    is drawn by their softmax. Everything else is refused.
+    A module gets a batch of observations as tensors: boxes and binary observations as floats of the same
+    type as its weights, discrete ones as integers. Its output is interpreted by its shape: integers are
+    actions; for a box, floats of its shape are actions; for n discrete actions, n floats are logits, of which
+    the largest is taken, or one is drawn by their softmax. Everything else is refused.
     """
     said = [] if notes is None else notes
     if not (deterministic is None or isinstance(deterministic, bool | np.bool_)):
         raise ValueError(f"deterministic must be True or False, found {deterministic!r}")
-    deterministic = None if deterministic is None else bool(deterministic)  # that of NumPy is another False
+    deterministic = None if deterministic is None else bool(deterministic)  # NumPy has its own False
     if deterministic is not None and not has_choice(policy):
         raise ValueError(
             "deterministic is for agents with a method predict and for modules of PyTorch: other policies "
-            "say themselves how they act, so leave it out"
+            "decide themselves how they act, so leave it out"
         )
     if isinstance(policy, str):
         if policy != "random":
@@ -130,7 +131,7 @@ def _calling(policy: Any) -> Act:
 
 
 def without_tensor(action: Any) -> Any:
-    """Return an action as NumPy knows it, if it is a tensor of PyTorch."""
+    """Return an action as a NumPy array, if it is a PyTorch tensor."""
     return action.detach().cpu().numpy() if callable(getattr(action, "detach", None)) else action
 
 
@@ -140,10 +141,10 @@ def _say(notes: list[str], note: str) -> None:
 
 
 class _Agent:
-    """Asks an agent for actions, with its memory of the episode so far, if it has one.
+    """Gets actions from an agent, with its memory of the episode so far, if it has one.
 
-    The methods `predict` of Stable-Baselines3 take the observation as the environment gives it, and shape,
-    scale and transpose it themselves.
+    The methods `predict` of Stable-Baselines3 take the observation as the environment returns it, and
+    reshape, scale and transpose it themselves.
     """
 
     def __init__(self, agent: Any, deterministic: bool | None, notes: list[str]) -> None:
@@ -161,8 +162,8 @@ class _Agent:
             _say(notes, _choice_of_agent(deterministic is not False))
         elif deterministic is not None:
             raise ValueError(
-                "predict of the agent has no argument deterministic, so it alone says how it acts: leave out "
-                "deterministic"
+                "predict of the agent has no argument deterministic, so the agent decides how it acts: leave "
+                "out deterministic"
             )
         if "action_masks" in options:
             _say(
@@ -205,13 +206,13 @@ def _choice_of_agent(is_best: bool) -> str:
     if is_best:
         return "the agent takes its best action (deterministic=True); deterministic=False lets it draw one"
     return (
-        "the agent draws its actions (deterministic=False), with random numbers of its own, which the seed "
-        "does not set"
+        "the agent draws its actions (deterministic=False) with its own random numbers, which the seed does "
+        "not set"
     )
 
 
 class _Module:
-    """Asks a module of PyTorch for actions."""
+    """Gets actions from a PyTorch module."""
 
     def __init__(
         self,
@@ -233,7 +234,7 @@ class _Module:
         if limits is None:
             raise ValueError(
                 f"a module is a policy for actions that are numbers, found {action_space}: pass a function "
-                "that makes actions of what the module returns"
+                "that turns the output of the module into actions"
             )
         self._shape = limits.shape[1:] if batched else limits.shape
         self._whole = limits.whole
@@ -251,8 +252,8 @@ class _Module:
             output = self._module(self._tensors(observation, self._space))
         if not callable(getattr(output, "detach", None)):
             raise ValueError(
-                f"the module returned {_in_words(output)}, a tensor is expected: pass a function that makes "
-                "actions of it"
+                f"the module returned {_in_words(output)}, a tensor is expected: pass a function that turns "
+                "it into actions"
             )
         actions = self._actions(without_tensor(output))
         return actions if self._batched else actions[0]
@@ -298,7 +299,7 @@ class _Module:
         expected = f"{self._count} logits or an integer" if self._count else f"shape {self._shape}"
         raise ValueError(
             f"the module returned {output.dtype} of shape {output.shape}, for each observation {expected} is "
-            "expected: pass a function that makes actions of it"
+            "expected: pass a function that turns it into actions"
         )
 
 
@@ -342,7 +343,7 @@ def _drawing(table: NDArray[Any], start: int, first: int, rng: np.random.Generat
             "must be at least 0 and sum to 1"
         )
     edges = np.cumsum(table, axis=1)
-    edges = edges / edges[:, -1:]  # rounding leaves no room for an action of probability 0 at the end
+    edges = edges / edges[:, -1:]  # rounding must not let an action of probability 0 be drawn
     if batched:
         return lambda seen: first + (rng.random(len(seen))[:, None] >= edges[seen - start]).sum(axis=1)
     return lambda seen: first + int(edges[seen - start].searchsorted(rng.random(), side="right"))

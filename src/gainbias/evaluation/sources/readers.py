@@ -1,7 +1,7 @@
 """Read columns of a log, some rows at a time, from arrays, tables, lists of records, files and folders.
 
-Files are not held as a whole, save those of load generators (`records`): CSV and JSON lines are read a
-block at a time, Parquet some rows at a time.
+Files are not kept in memory as a whole, except those of load generators (`records`): CSV and JSON lines are
+read a block at a time, Parquet some rows at a time.
 
 PyArrow is imported when a function is called: it is an optional dependency.
 """
@@ -34,27 +34,33 @@ from gainbias.evaluation.sources.records import (
 )
 from gainbias.evaluation.stream import BrokenStream
 from gainbias.extras import require
+from gainbias.suggest import no_file
 
-ENDS_OF_CSV = (".csv", ".csv.gz")
+ENDS_OF_CSV = tuple(
+    kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".bz2", ".zst")
+)
 """Files with names that end like this are read as CSV."""
 
 ENDS_OF_JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 """Files with names that end like this have a JSON object in each line."""
 
 ENDS_OF_JSON = (".json", ".json.gz")
-"""Files with names that end like this are those of a load generator; all others are read as Parquet."""
+"""Files with names that end like this come from a load generator; all others are read as Parquet."""
 
 ENDS_OF_PARQUET = (".parquet", ".parq", ".pq")
-"""Files of a folder with names that end like this are read."""
+"""In a folder, files with names that end like this are read."""
+
+ENDS_OF_FILES = (*ENDS_OF_CSV, *ENDS_OF_JSON_LINES, *ENDS_OF_JSON, *ENDS_OF_PARQUET)
+"""What is called like this is a file, also if it is not there."""
 
 FIRST_ENTRIES = 1_000
-"""Whether a column of texts or objects has dates is found from this many entries."""
+"""This many entries tell whether a column of texts or objects has dates."""
 
 BLOCK_OF_BYTES = 2**20
 """Bytes of a CSV file or of JSON lines that are read at once; PyArrow holds about forty times as many."""
 
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""In the name of a folder: the value of its column is missing."""
+"""In the name of a folder: the value of the column is missing."""
 
 READ_BUFFER = 2**20
 """Bytes of a Parquet file that are read at once."""
@@ -105,7 +111,7 @@ def table_of(log: Any, size: int) -> Table:
 
 
 def refuse_unread(table: Any) -> None:
-    """Refuse a table of polars that is only planned."""
+    """Refuse a lazy table of polars."""
     if hasattr(table, "collect_schema") and not hasattr(table, "__arrow_c_stream__"):
         raise ValueError(f"a {type(table).__name__} has not been read yet: pass table.collect()")
 
@@ -123,7 +129,7 @@ def requests_in(path: str | os.PathLike[str]) -> RequestLog | None:
 
 def _of_path(path: str, size: int) -> Table:
     if not os.path.exists(path):
-        raise ValueError(f"there is no file {path}")
+        raise ValueError(no_file(path))
     require("pyarrow")
     if os.path.isdir(path):
         return _folder(path, size)
@@ -164,7 +170,7 @@ def _in_memory(log: Any, size: int) -> Table:
 
 
 def index_levels(frame: Any, names: list[str]) -> dict[str, Any]:
-    """Return the levels of the index of a table of pandas by name; without those named like a column."""
+    """Return the levels of the index of a pandas table by name, without those named like a column."""
     index = frame.index
     found = {}
     for level, name in enumerate(index.names):
@@ -175,7 +181,7 @@ def index_levels(frame: Any, names: list[str]) -> dict[str, Any]:
 
 
 def _has_truths(column: Any) -> bool:
-    """Whether a column is of true and false."""
+    """Whether a column has the values true and false."""
     array = np.asarray(column)
     if array.dtype.kind != "O":
         return array.dtype.kind == "b"
@@ -207,12 +213,12 @@ def _begins_with_date(column: Any) -> bool:
 
 
 def has_zone(kind: Any) -> bool:
-    """Whether a dtype is one of pandas, perhaps of its own kind, perhaps of PyArrow, with a time zone."""
+    """Whether a dtype of pandas, its own or one of PyArrow, has a time zone."""
     return any(getattr(one, "tz", None) is not None for one in (kind, getattr(kind, "pyarrow_dtype", None)))
 
 
 def unmasked(column: Any) -> NDArray[Any]:
-    """Return a masked array with NaN, or NaT if it has dates, for what is missing."""
+    """Return a masked array with NaN, or NaT if it has dates, for missing entries."""
     numbers = column if column.dtype.kind in "Mm" else column.astype(np.float64)
     return np.where(
         np.ma.getmaskarray(column),
@@ -237,19 +243,25 @@ def without_zone(column: Any) -> NDArray[Any]:
 
 
 def _csv(path: str, size: int) -> Table:
-    """Read a CSV file in blocks. What a column holds is decided by the first block.
+    """Read a CSV file in blocks. The first block decides the type of each column.
 
-    A later block that does not fit is read as numbers, or else as the texts that are there, so that what is
-    wrong can be named with its row.
+    A later block that does not fit is read as numbers, or else as text, so that an error can be reported
+    with its row. A file whose first line is a decimal number has no head: its column is
+    called "number". A whole number, as 2020, may be a name.
     """
     import pyarrow
 
+    own: list[str] = []
+
     try:
-        with _csv_reader(path, None, []) as reader:
+        with _csv_reader(path, None, [], own) as reader:
             schema = reader.schema
-            _ = schema.names  # which are decoded now
+        if len(schema.names) == 1 and "." in schema.names[0] and is_number(schema.names[0]):
+            own = ["number"]
+            with _csv_reader(path, None, [], own) as reader:
+                schema = reader.schema
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not in UTF-8, as CSV must be: save or convert it so") from None
+        raise ValueError(f"{path} is not in UTF-8, as CSV must be: save it in UTF-8, or convert it") from None
     except (pyarrow.ArrowInvalid, OSError) as error:
         if "Empty CSV" in str(error):
             raise ValueError(f"{path} is empty") from None
@@ -261,7 +273,7 @@ def _csv(path: str, size: int) -> Table:
         if "group" in roles:  # a name, even if it looks like a number
             kinds[str(roles["group"])] = pyarrow.string()
         ragged: list[Any] = []
-        with _csv_reader(path, names, ragged) as reader:
+        with _csv_reader(path, names, ragged, own) as reader:
             rows = 0
             for batch in reader:
                 columns = [_of_kind(batch.column(name), kinds[name]) for name in names]
@@ -281,15 +293,31 @@ def _csv(path: str, size: int) -> Table:
     return _with_schema(_chunks_of(batches, size), schema)
 
 
+def is_number(words: str) -> bool:
+    """Whether words are a number.
+
+    Examples
+    --------
+    >>> is_number("1.5e-3"), is_number("ms")
+    (True, False)
+    """
+    try:
+        float(words)
+    except ValueError:
+        return False
+    return True
+
+
 def _row_of(ragged: Any) -> int:
-    """Return the number of a row that PyArrow could not read; it counts from 1, and the head too."""
+    """Return the number of a row that PyArrow could not read; PyArrow counts from 1, including the header."""
     return int(ragged.number) - 2
 
 
-def _csv_reader(path: str, columns: list[str] | None, ragged: list[Any]) -> Any:
-    """Open a CSV file to be read in blocks; columns that are named come as the texts that are there.
+def _csv_reader(path: str, columns: list[str] | None, ragged: list[Any], own: list[str]) -> Any:
+    """Open a CSV file to be read in blocks; columns that are named are read as text.
 
-    Rows with more or fewer fields than the head are passed over; the first one is put into `ragged`.
+    Rows with more or fewer fields than the header are skipped; the first one is put into `ragged`. A file
+    without a head has its `own` names of columns.
     """
     import pyarrow
     import pyarrow.csv
@@ -302,8 +330,10 @@ def _csv_reader(path: str, columns: list[str] | None, ragged: list[Any]) -> Any:
     texts = dict.fromkeys(columns or (), pyarrow.string())
     return pyarrow.csv.open_csv(
         path,
-        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK_OF_BYTES),
-        parse_options=pyarrow.csv.ParseOptions(invalid_row_handler=passed_over),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK_OF_BYTES, column_names=own),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter="\t" if ".tsv" in path.lower()[-8:] else ",", invalid_row_handler=passed_over
+        ),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=texts, include_columns=columns, strings_can_be_null=True
         ),
@@ -311,7 +341,7 @@ def _csv_reader(path: str, columns: list[str] | None, ragged: list[Any]) -> Any:
 
 
 def _of_kind(texts: Any, kind: Any) -> Any:
-    """Return texts as what they should be, else as numbers, else as they are."""
+    """Return texts as the expected type, else as numbers, else as they are."""
     import pyarrow
     from pyarrow import compute, types
 
@@ -344,13 +374,13 @@ def _chunks_of(
 
 
 def _json_lines(path: str, size: int) -> Table:
-    """Read JSON lines in blocks. What a column holds is decided by the first block."""
+    """Read JSON lines in blocks. The first block decides the type of each column."""
     import pyarrow
     from pyarrow import types
 
     first = first_json_table(path, BLOCK_OF_BYTES)
     plain = schema = first.schema
-    for place, one in enumerate(plain):  # texts that all are dates and times are read as these
+    for place, one in enumerate(plain):  # if all texts are dates and times, they are read as such
         if types.is_string(one.type):
             for kind in (pyarrow.timestamp("us"), pyarrow.timestamp("us", tz="UTC")):
                 with suppress(pyarrow.ArrowInvalid):
@@ -379,8 +409,8 @@ def _json_lines(path: str, size: int) -> Table:
 def _folder(path: str, size: int) -> Table:
     """Read all Parquet files in and below a folder, in the order of their names, as one table.
 
-    Numbers in names are compared as numbers. A folder below that is called like ``year=2024`` is a column, as
-    those who write partitions do it. Names that begin with a dot or an underscore are passed over.
+    Numbers in names are compared as numbers. A subfolder with a name like ``year=2024`` is a column, as in
+    partitioned data. Names that begin with a dot or an underscore are skipped.
     """
     files, values = [], []
     for place, below, names in os.walk(path):
@@ -408,7 +438,7 @@ def _by_numbers(name: str) -> list[tuple[int, int, str]]:
 
 
 def _partitions(values: list[dict[str, str]]) -> list[dict[str, Any]]:
-    """Return the values of columns in names of folders: as numbers if all of a column are whole numbers."""
+    """Return the values of columns in names of folders, as numbers if all of a column are whole numbers."""
     found: list[dict[str, Any]] = [{} for _ in values]
     for name in values[0]:
         texts = [one.get(name, NO_PARTITION) for one in values]
@@ -419,7 +449,7 @@ def _partitions(values: list[dict[str, str]]) -> list[dict[str, Any]]:
 
 
 def _parquet(files: list[str], constants: list[dict[str, Any]], size: int) -> Table:
-    """Read Parquet files one behind the other, each with columns that are the same in all of its rows."""
+    """Read Parquet files one after the other, each with columns that are constant in all of its rows."""
     import pyarrow
     from pyarrow import parquet
 
@@ -432,8 +462,8 @@ def _parquet(files: list[str], constants: list[dict[str, Any]], size: int) -> Ta
             schema = reader.schema_arrow
     except Exception as error:
         raise ValueError(
-            f"{files[0]} is not a Parquet file that can be read (one in CSV must be called .csv or .csv.gz, "
-            f"one of JSON lines .jsonl; any other can be passed as a table of pandas): {error}"
+            f"{files[0]} is not a Parquet file that can be read (one in CSV must be called .csv, .csv.gz or "
+            f".txt, one of JSON lines .jsonl; any other can be passed as a pandas table): {error}"
         ) from error
     for name, value in constants[0].items():
         if name not in schema.names:

@@ -1,4 +1,4 @@
-"""Columns from records: lists of them, as simulators keep them, JSON lines, and files of load generators.
+"""Columns from records: lists, as simulators keep them, JSON lines, and files of load generators.
 
 `record_columns` reads a list of named tuples, data classes, dictionaries or (time, value) pairs, and
 `number_in_system` turns arrivals and departures into a log of events. `json_blocks` reads JSON lines.
@@ -31,10 +31,10 @@ PAIR = ("time", "value")
 """What the two parts of a pair in a list are called."""
 
 ORDER_OF_CIW = "arrival_date"
-"""Field by which records of Ciw are put in order."""
+"""Field by which records of Ciw are sorted."""
 
 UNITS_OF_AIPERF = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "sec": 1.0}
-"""Seconds in a unit of time, under the name that aiperf gives it."""
+"""Seconds in a unit of time, by aiperf's names."""
 
 COLUMNS_OF_VLLM = (
     "ttfts",
@@ -52,19 +52,19 @@ BENCHMARK = "benchmark"
 """Column that tells several benchmarks in one file apart."""
 
 DAMAGED_FILE = (OSError, EOFError, zlib.error)
-"""What a file raises that is damaged or cut short, also a compressed one."""
+"""Errors from a file, also a compressed one, that is damaged or cut short."""
 
 Request = dict[str, float]
-"""What is known of one request, under the names of the columns of `RequestLog`."""
+"""What is known about one request, under the names of the columns of `RequestLog`."""
 
 
 class RecordList(Mapping[str, NDArray[Any]]):
-    """Columns of a list of records, each made when it is asked for.
+    """Columns of a list of records, each made on demand.
 
     Attributes
     ----------
     notes : list of str
-        What was done to the records, in words.
+        How the records were changed, in words.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ def record_columns(records: Any) -> RecordList | None:
     ----------
     records : object
         A list of named tuples, data classes, mappings or pairs. All are read like the first one. Records of
-        Ciw, which come in the order in which customers left, are put in the order of their arrivals.
+        Ciw, which are in the order in which customers left, are sorted by their arrivals.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def _part_of_pair(pair: Any, name: str) -> Any:
 
 
 def _in_order_of_arrival(columns: RecordList) -> RecordList:
-    """Return records of Ciw in the order of arrivals, and others as they are."""
+    """Return records of Ciw in order of arrivals, and others as they are."""
     if not {ORDER_OF_CIW, "exit_date", "record_type", "node"} <= set(columns):
         return columns
     dates = columns[ORDER_OF_CIW]
@@ -176,24 +176,24 @@ def number_in_system(arrivals: ArrayLike, departures: ArrayLike) -> dict[str, ND
     arrivals : (n,) array_like
         When each one came: numbers, or dates and times without a time zone. In any order.
     departures : (n,) array_like
-        When each one left. Who has no departure, None, NaN or NaT, is still there.
+        When each one left. A customer without a departure (None, NaN or NaT) is still there.
 
     Returns
     -------
     dict
-        "time", which grows from row to row, and "count", which holds from there to the next row. All that
-        happens at the same time is one row. `evaluate_log` reads it as a log of events, with "count" as the
-        rate that is paid per unit of time.
+        "time", which grows from row to row, and "count", which holds from there to the next row.
+        Everything that happens at the same time is one row. `evaluate_log` reads it as a log of events, with
+        "count" as the rate that is paid per unit of time.
 
     Raises
     ------
     ValueError
-        If an arrival is missing, or if somebody left before he came: with the row.
+        If an arrival is missing, or if somebody left before they came; the message names the row.
 
     Notes
     -----
-    Who is still there must not be left out: without them the system seems to become empty towards the end.
-    Ciw leaves them out unless it is asked, ``get_all_records(include_incomplete=True)``.
+    Customers who are still there must not be left out: without them the system seems to empty towards the
+    end. Ciw leaves them out unless you call ``get_all_records(include_incomplete=True)``.
 
     Examples
     --------
@@ -258,12 +258,12 @@ class RequestLog(Mapping[str, NDArray[Any]]):
     Attributes
     ----------
     columns : dict
-        Of requests that were answered, each as far as the file has it. "start": when it was sent, in seconds;
-        "latency": from there to the end of the answer, in seconds; "ttft": time to the first token, in
-        seconds; "itl": mean time between tokens behind the first, in seconds; "input_tokens" and
+        For requests that were answered, as far as the file has them. "start": when it was sent, in seconds;
+        "latency": from then to the end of the answer, in seconds; "ttft": time to the first token, in
+        seconds; "itl": mean time between tokens after the first, in seconds; "input_tokens" and
         "output_tokens"; "delay": from when it was due to when it was sent, in seconds. A number that a
-        request does not have is NaN: one token has no time between tokens. With several benchmarks in one
-        file, "benchmark" says which.
+        request does not have is NaN: a single token has no time between tokens. With several benchmarks in
+        one file, "benchmark" says which.
     writer : str
         The program that wrote the file.
     num_failed : int
@@ -325,8 +325,8 @@ def read_requests(path: str | os.PathLike[str], benchmark: int | None = None) ->
     Raises
     ------
     ValueError
-        If the file is none of these, with what was found instead; or if a request is not whole, with its
-        number.
+        If the file is none of these; the message says what was found instead. Or if a request is
+        incomplete; the message has its number.
 
     Examples
     --------
@@ -413,7 +413,7 @@ def json_blocks(path: str, kinds: dict[str, Any], size: int) -> Iterator[dict[st
     Raises
     ------
     BrokenStream
-        At the first row that is no object, after all before it were handed out.
+        At the first row that is not an object, after all rows before it.
     """
     import pyarrow
 
@@ -422,7 +422,7 @@ def json_blocks(path: str, kinds: dict[str, Any], size: int) -> Iterator[dict[st
         with _opened(path) as file:
             for block in _blocks(file, size):
                 found, wrong = None, None
-                for wanted in (pyarrow.schema(kinds.items()), None):  # else with whatever kinds there are
+                for wanted in (pyarrow.schema(kinds.items()), None):  # else with whatever types there are
                     with suppress(pyarrow.ArrowInvalid):
                         table = _json_table(block, wanted)
                         if all(name in table.column_names for name in names):
@@ -472,7 +472,7 @@ def _json_table(block: bytes, kinds: Any) -> Any:
 def _rows_of_lines(
     block: bytes, names: list[str], first: int
 ) -> tuple[dict[str, NDArray[Any]], BrokenStream | None]:
-    """Return columns read line by line, and what was wrong with the first row that is no object."""
+    """Return columns read line by line, and what was wrong with the first row that is not an object."""
     found: list[list[Any]] = []
     wrong = None
     for line in filter(bytes.strip, block.splitlines()):
@@ -503,7 +503,7 @@ def is_of_aiperf(record: Mapping[str, Any]) -> bool:
 
 
 def _documents(path: str) -> list[Any]:
-    """Return the JSON documents of a file: one, or several of them one behind the other."""
+    """Return the JSON documents of a file: one, or several in a row."""
     try:
         with _opened(path) as file:
             text = file.read().decode("utf-8-sig", errors="replace").strip()
@@ -594,8 +594,8 @@ def _of_guidellm(path: str, document: dict[str, Any]) -> list[RequestLog]:
         notes = []
         if isinstance(made, int) and made > len(requests):
             notes.append(
-                f"the file has {len(requests):,} of {made:,} requests, a random sample: what depends on "
-                "their order, such as intervals, is that of the sample"
+                f"the file has {len(requests):,} of {made:,} requests, a random sample: results that "
+                "depend on their order, such as intervals, are those of the sample"
             )
         found.append(_request_log(path, "guidellm", requests, failed, notes))
     return found
@@ -647,7 +647,7 @@ def _seconds(milliseconds: float | None) -> float | None:
 
 @contextmanager
 def _naming(path: str, row: int) -> Iterator[None]:
-    """Say which request is not whole, whatever is wrong with it."""
+    """Say which request is incomplete, whatever is wrong with it."""
     try:
         yield
     except KeyError as error:

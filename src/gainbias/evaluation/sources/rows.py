@@ -31,10 +31,10 @@ COLUMN_KINDS = {
 """Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
 
 BESIDE = ("action", "chance", "row")
-"""Roles of columns that go along with the path as they are."""
+"""Roles of columns that are passed along with the path unchanged."""
 
 MOST_EPISODES = 100_000
-"""Most episodes that are remembered, to notice one that comes back."""
+"""Most episodes that are remembered, in order to notice one that comes back."""
 
 JOIN_ROUNDING = 1e-6
 """Share of their size by which a next state and the state of the next row may differ."""
@@ -60,9 +60,9 @@ def row_pieces(
     gaps : {"error", "break"}
         What to do where a row does not follow from the one before it.
     notes, warnings : list of str
-        What was left out, and what is odd, is said here.
+        Notes on what was left out, and warnings about what is odd, are added here.
     clock : RowClock, optional
-        Tells how long each row lasts; otherwise each is one step.
+        Tells how long each row lasts; without it each is one step.
     actions : Limits, optional
         Of actions, if there are any.
 
@@ -73,7 +73,7 @@ def row_pieces(
     Raises
     ------
     BrokenStream
-        After a last piece with what came before.
+        After a last piece with everything before it.
     """
     offset, unreadable = 0, None
     begun: dict[Any, int] = {}
@@ -87,7 +87,7 @@ def row_pieces(
         if behind is None and unreadable is None and offset + len(chunk["reward"]) < 2:
             raise ValueError(f"a log needs at least two rows, found {len(chunk['reward'])}")
         is_end = behind is None and unreadable is None
-        if "action" in chunk:  # what is wrong with actions may be found later, and is said with the row
+        if "action" in chunk:  # errors in actions may be found later, and are reported with the row
             chunk["row"] = offset + np.arange(len(chunk["reward"]))
         reader = _Reader(chunk, behind, limits, clock, is_end, actions)
         size, what = reader.sound_rows(gaps)
@@ -97,7 +97,7 @@ def row_pieces(
         path = reader.path(size)
         if clock is not None:
             clock.count(reader.durations[:size], reader.counts[:size], offset)
-            told = size - (behind is None and not is_end)  # a wrong row is spoken of as such
+            told = size - (behind is None and not is_end)  # a wrong row is reported as such
             if not reader.counts[:told].all():
                 _note_once(notes, _not_counted(clock))
         elif "next" not in chunk and (path.left == Left.BY_CUT).any():
@@ -137,14 +137,14 @@ def _speak(clock: RowClock | None, notes: list[str], warnings: list[str]) -> Non
 
 
 class _Reader:
-    """Reads a chunk of rows, together with the first row of the chunk behind it.
+    """A chunk of rows, together with the first row of the next chunk.
 
     Attributes
     ----------
     ended, cut, gap : (k,) arrays of bool
-        Rows that end an episode, lead to no other row, or do not lead to the row behind them but should.
+        Rows that end an episode, lead to no other row, or should lead to the next row but do not.
     counts : (k,) array of bool
-        Rows of which it is known how long they last. Without a clock, all.
+        Rows whose duration is known. Without a clock, all.
     durations : (k,) array
         How long these last; 0 for others, and without a clock.
     """
@@ -167,7 +167,7 @@ class _Reader:
         if "episode" in chunk:
             self.cut |= self._differs("episode", chunk["episode"], self._following("episode"))
         if behind is None and "next" in chunk:
-            self.cut[-1] = True  # the last row of all, which still leads somewhere
+            self.cut[-1] = True  # the very last row, which still leads somewhere
         self.cut &= ~self.ended
         self.gap = none
         inside = ~(self.ended | self.cut)
@@ -178,7 +178,7 @@ class _Reader:
         if "step" in chunk:
             self.gap = self.gap | (inside & self._differs("step", chunk["step"] + 1, self._following("step")))
         self.clock, self.odd = clock, list[Flaw]()
-        self.leaves = ~inside  # for another trajectory, or for what is not in the log
+        self.leaves = ~inside  # to another trajectory, or to something outside the log
         if clock is not None:
             self.counts, self.durations = (
                 self._by_times(clock, is_end, inside) if clock.role == "time" else self._by_durations(inside)
@@ -210,7 +210,7 @@ class _Reader:
         return counts, durations
 
     def _by_durations(self, inside: Bools) -> tuple[Bools, Floats]:
-        """Return which rows count, and how long they last; only a last row may not say it."""
+        """Return which rows count, and how long they last; only a last row may lack its duration."""
         durations = self.chunk["duration"]
         missing = np.isnan(durations)
         if missing.any():
@@ -226,7 +226,7 @@ class _Reader:
         return np.array(self.chunk[role], dtype=np.bool_)
 
     def _following(self, role: str) -> NDArray[Any]:
-        """Return a column, moved by one row; the last row of all is followed by itself."""
+        """Return a column, shifted by one row; the very last row is followed by itself."""
         column = self.chunk[role]
         last = column[-1:] if self.behind is None else self.behind[role][:1]
         return np.concatenate([column[1:], last])
@@ -242,7 +242,7 @@ class _Reader:
         return np.asarray(different)
 
     def sound_rows(self, gaps: str) -> tuple[int, Flaw | None]:
-        """Return how many rows are sound, and the first that is not, with what is wrong."""
+        """Return how many rows are valid, and the first that is not, with what is wrong."""
         chunk, found = self.chunk, list(self.odd)
         for role, limits in (("state", self.limits), ("reward", ANY_REWARD), ("reward_rate", ANY_REWARD)):
             flaw = first_flaw(chunk[role], limits) if role in chunk else None
@@ -250,7 +250,7 @@ class _Reader:
                 found.append(Flaw(flaw.place, f"the {role.replace('_', ' ')} is {flaw.what}"))
         found += self._flaws_of_actions()
         if "next" in chunk:
-            used = np.flatnonzero(~self.ended)  # where episodes end it does not matter, and often is missing
+            used = np.flatnonzero(~self.ended)  # where episodes end it does not matter, and is often missing
             flaw = first_flaw(chunk["next"][used], self.limits)
             if flaw is not None:
                 found.append(Flaw(int(used[flaw.place]), f"the next state is {flaw.what}"))
@@ -262,7 +262,7 @@ class _Reader:
         return (self.size, None) if first is None else (first.place, first)
 
     def _flaws_of_actions(self) -> list[Flaw]:
-        """Return the first action that the policy does not know, and the first probability that is none."""
+        """Return the first action that the policy does not know, and the first invalid probability."""
         found = []
         if self.actions is not None and "action" in self.chunk:
             flaw = first_flaw(self.chunk["action"], self.actions)
@@ -287,7 +287,7 @@ class _Reader:
         else:
             words = f"its step is {chunk['step'][row]}, the row after it has {self._following('step')[row]}"
         return (
-            f"{words}. Rows are missing or not in the order of time: sort them, tell episodes apart by a "
+            f"{words}. Rows are missing or not in order of time: sort them, tell episodes apart by a "
             "column, or pass gaps='break'"
         )
 
@@ -295,13 +295,13 @@ class _Reader:
         return "time" in self.chunk and bool(self._following("time")[row] < self.chunk["time"][row])
 
     def path(self, size: int) -> Path:
-        """Return the path of the first `size` rows, with a row more where a cut leads to a known state."""
+        """Return the path of the first `size` rows, with an extra row where a cut leads to a known state."""
         return self._path(size) if self.clock is None else self._timed_path(size)
 
     def _timed_path(self, size: int) -> Path:
         """Return the path of the first `size` rows, with how long they last.
 
-        A row counts if that is known. What it led to need not be known: then it stops there.
+        A row counts if its duration is known. If it is not known where it led, the path stops there.
         """
         chunk, counts, durations = self.chunk, self.counts[:size], self.durations[:size]
         states, rewards = chunk["state"][:size], chunk["reward"][:size].astype(np.float64)
@@ -325,7 +325,7 @@ class _Reader:
         )
 
     def _beside(self, size: int, behind: Ints | None = None) -> Beside:
-        """Return columns that go along; where a row is inserted, with what is in the row before it."""
+        """Return columns that are passed along; an inserted row repeats the row before it."""
         columns = {role: self.chunk[role][:size] for role in BESIDE if role in self.chunk}
         if behind is None:
             return columns
@@ -352,7 +352,7 @@ class _Reader:
 
 
 def _came_back(episodes: NDArray[Any], begun: dict[Any, int], offset: int) -> Flaw | None:
-    """Find an episode that comes back after others; `begun` has the first row of each, and is added to."""
+    """Find an episode that comes back after others; `begun` has the first row of each, and is updated."""
     names = episodes.tolist()
     starts = np.append(0, np.flatnonzero(episodes[1:] != episodes[:-1]) + 1)
     for place in starts.tolist():
@@ -362,7 +362,7 @@ def _came_back(episodes: NDArray[Any], begun: dict[Any, int], offset: int) -> Fl
             return Flaw(
                 place,
                 f"episode {name!r}, which began in row {begun[name]}, comes back after others. Rows are not "
-                "in the order of time: sort them by episode; or if another one has the same name, pass "
+                "in order of time: sort them by episode; or if another one has the same name, pass "
                 "gaps='break'",
             )
         if len(begun) >= MOST_EPISODES:
@@ -372,7 +372,7 @@ def _came_back(episodes: NDArray[Any], begun: dict[Any, int], offset: int) -> Fl
 
 
 def _of_right_kind(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Pass on rows up to the first element of a wrong kind, and then raise `BrokenStream`."""
+    """Pass on rows up to the first element of the wrong kind, and then raise `BrokenStream`."""
     offset = 0
     for chunk in chunks:
         _check_shapes(chunk)
@@ -385,7 +385,7 @@ def _of_right_kind(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
 
 
 def _check_shapes(chunk: Chunk) -> None:
-    """Refuse columns that are not of the right shape."""
+    """Refuse columns of the wrong shape."""
     if chunk["reward"].ndim > 1:
         raise ValueError(
             f"rewards are vectors of length {chunk['reward'].shape[1]}: choose a weight for each number, for "
@@ -398,7 +398,7 @@ def _check_shapes(chunk: Chunk) -> None:
 
 
 def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
-    """Return the rows before the first element of a wrong kind, and what that is."""
+    """Return the rows before the first element of the wrong kind, and what that is."""
     found, mixed = [], []
     for role, kinds in COLUMN_KINDS.items():
         column = chunk.get(role)
@@ -418,7 +418,7 @@ def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
 
 
 def _first_odd(column: NDArray[Any], kinds: str) -> int:
-    """Return the place of the first element of a wrong kind, or the length if there is none."""
+    """Return the position of the first element of the wrong kind, or the length if there is none."""
     if kinds == "b" and column.dtype.kind in "iu":
         return int(np.argmax(np.append((column != 0) & (column != 1), True)))
     for place, element in enumerate(column):

@@ -1,9 +1,9 @@
 """Spaces of observations and actions: what they allow, and records of elements that are checked in batches.
 
-`Limits` is what a space allows, `first_flaw` finds the first element that is not, and `Recorder` keeps the
-elements of an environment as they come. Dictionaries, tuples and texts are kept as rows of numbers: a `Leaf`
-says which numbers of a row belong to which part, `observation_rows` makes such rows, and `structured` makes
-dictionaries of them again.
+`Limits` says what a space allows, `first_flaw` finds the first element that is not allowed, and `Recorder`
+keeps the elements of an environment as they come. Dictionaries, tuples and texts are kept as rows of
+numbers: a `Leaf` says which numbers of a row belong to which part, `observation_rows` makes such rows, and
+`structured` turns them back into dictionaries.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gainbias.tasks.gym.installed import optional
 from gainbias.types import Floats
 
 BOX_ROUNDING = 1e-6
-"""Share of its bounds by which numbers may leave a box: spaces and observations are often float32."""
+"""Numbers may exceed the bounds of a box by this share of them: spaces and observations are often float32."""
 
 
 MOST_TEXTS = 2**16
-"""Most different texts of a part of observations that are told apart."""
+"""Most different texts in a part of observations that are told apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Leaf:
     Attributes
     ----------
     path : tuple of str and int
-        The way to it: keys of dictionaries and places in tuples; empty if it is the whole observation.
+        The path to it: keys of dictionaries and positions in tuples; empty if it is the whole observation.
     kind : {"box", "discrete", "binary", "text"}
         What it is.
     shape : tuple of int
@@ -43,7 +43,7 @@ class Leaf:
     start : int
         Where its numbers begin in a row of numbers.
     texts : list of str
-        Texts that were seen; the number of a text is its place here.
+        Texts that were seen; the number of a text is its position here.
     """
 
     path: tuple[str | int, ...]
@@ -59,7 +59,7 @@ class Leaf:
 
     @property
     def name(self) -> str:
-        """The way to it, in words."""
+        """The path to it, in words."""
         return "".join(f"[{key!r}]" for key in self.path) or "the observation"
 
     @cached_property
@@ -89,7 +89,7 @@ class Limits:
     low, high : arrays of that shape
         Bounds, included; infinite where there are none.
     whole : bool
-        Whether these are integers that name things, such as states, rather than measure something.
+        Whether these are integers that name things, such as states, rather than measurements.
     leaves : tuple of Leaf
         Parts of observations that are dictionaries, tuples or texts, and are kept as rows of numbers; empty
         for arrays of numbers.
@@ -107,10 +107,10 @@ class Limits:
 
 ANY_NUMBER = Limits((), np.array(-np.inf), np.array(np.inf), whole=False)
 ONE_STATE = Limits((), np.array(0.0), np.array(0.0), whole=True)
-"""Of observations that are not looked at."""
+"""Of observations that are not used."""
 
 ANY_REWARD = Limits((), np.array(-LARGEST_NUMBER), np.array(LARGEST_NUMBER), whole=False)
-"""Squares of rewards must be numbers too."""
+"""Squares of rewards must not overflow."""
 
 
 def limits_of(space: Any) -> Limits | None:
@@ -142,8 +142,8 @@ def limits_of(space: Any) -> Limits | None:
 def observation_limits(space: Any) -> Limits | None:
     """Return the limits of a space of observations, or ``None`` if no row of numbers can stand for them.
 
-    Dictionaries, tuples and texts, one in another too, are rows of numbers: those of their parts in their
-    order, and a number for each text.
+    Dictionaries, tuples and texts, also nested, are rows of numbers: those of their parts in order, and a
+    number for each text.
 
     Examples
     --------
@@ -180,7 +180,7 @@ ANY_TEXT = Limits((), np.array(-1.0), np.array(float(MOST_TEXTS)), whole=True)
 
 
 def _parts(space: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Limits | None]]:
-    """Yield the parts of a space with the way to each; without limits if a part is something else."""
+    """Yield the parts of a space with the path to each; without limits if a part is something else."""
     spaces = optional("gymnasium").spaces
     if isinstance(space, spaces.Dict):
         for key, part in space.spaces.items():
@@ -188,7 +188,7 @@ def _parts(space: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str 
     elif isinstance(space, spaces.Tuple):
         for place, part in enumerate(space.spaces):
             yield from _parts(part, (*path, place))
-    elif getattr(getattr(space, "dtype", None), "kind", "") == "U":  # also what others derive from Space
+    elif getattr(getattr(space, "dtype", None), "kind", "") == "U":  # also in classes derived from Space
         yield path, ANY_TEXT
     else:
         yield path, limits_of(space)
@@ -229,12 +229,12 @@ def observation_rows(observations: Any, leaves: tuple[Leaf, ...], learn: bool = 
     Parameters
     ----------
     observations : dict, tuple or array of str, or list
-        In the form of the space, with arrays (m, ...) for its parts, as vector environments give them; or a
+        In the form of the space, with arrays (m, ...) for its parts, as in vector environments; or a
         list of observations.
     leaves : tuple of Leaf
         The parts.
     learn : bool
-        Whether texts that were not seen get numbers of their own.
+        Whether texts that were not seen get new numbers.
     """
     if isinstance(observations, list):
         rows = np.empty((len(observations), leaves[-1].columns.stop))
@@ -290,7 +290,7 @@ def structured(rows: NDArray[Any], leaves: tuple[Leaf, ...]) -> Any:
     for leaf in leaves:
         part = rows[:, leaf.columns]
         if leaf.kind == "text":
-            names = np.array([*leaf.texts, ""])  # a text that has no number is empty
+            names = np.array([*leaf.texts, ""])  # a text without a number is empty
             parts.append(names[part[:, 0].astype(np.int64)])
         else:
             part = part.reshape(len(rows), *leaf.shape)
@@ -313,7 +313,7 @@ def plain_observation(row: NDArray[Any], limits: Limits) -> Any:
 
 
 def _nested(leaves: tuple[Leaf, ...], parts: list[Any]) -> Any:
-    """Put parts into dictionaries and tuples, by the ways to them."""
+    """Put parts into dictionaries and tuples, by the paths to them."""
     if not leaves[0].path:
         return parts[0]
     below: dict[str | int, tuple[list[Leaf], list[Any]]] = {}
@@ -336,7 +336,7 @@ def _part_of(observation: Any, leaf: Leaf) -> Any:
 
 
 class Flaw(NamedTuple):
-    """An element that is not allowed: its place, and what is wrong with it."""
+    """An element that is not allowed: its position, and what is wrong with it."""
 
     place: int
     what: str
@@ -406,11 +406,11 @@ def first_wrong_duration(durations: Floats) -> Flaw | None:
 
 
 class Wrong(Exception):
-    """Raised for an element that cannot even be kept."""
+    """An element cannot even be stored."""
 
 
 class Recorder:
-    """Keeps elements of a space, of which the environment may change the arrays later, and checks them.
+    """Stores and checks elements of a space, whose arrays the environment may change later.
 
     Parameters
     ----------
@@ -450,7 +450,7 @@ class Recorder:
         return len(self._numbers) if self._scalar else self._count
 
     def take(self) -> tuple[NDArray[Any], Flaw | None]:
-        """Return all elements before the first that is wrong, and what is wrong; then forget them."""
+        """Return all elements before the first wrong one, and what is wrong; then forget them."""
         values: NDArray[Any]
         if self._scalar:
             values, flaw = whole_numbers(self._numbers)
@@ -463,7 +463,7 @@ class Recorder:
 
 
 class BlindRecorder:
-    """As `Recorder`, for observations that are not looked at: each is kept as the number 0."""
+    """Like `Recorder`, for observations that are not used: each is stored as the number 0."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -483,7 +483,7 @@ class BlindRecorder:
 
 
 class FreeRecorder:
-    """As `Recorder`, for spaces of other things: each element is checked at once, and none is kept."""
+    """Like `Recorder`, for other spaces: each element is checked at once, and none is stored."""
 
     def __init__(self, space: Any) -> None:
         self._space = space
@@ -499,7 +499,7 @@ class FreeRecorder:
         return self._count
 
     def take(self) -> tuple[NDArray[Any], Flaw | None]:
-        """Forget the count, and return that nothing was kept and nothing is wrong."""
+        """Forget the count, and return that nothing was stored and nothing is wrong."""
         self._count = 0
         return np.empty(0), None
 
@@ -535,7 +535,7 @@ def real_numbers(given: list[Any], are_rewards: bool = True) -> tuple[Floats, Fl
 
 
 def _uniform(given: list[Any], kinds: str) -> tuple[NDArray[Any], int | None]:
-    """Return single numbers of some kinds as an array, and the place of the first that is none of them."""
+    """Return single numbers of some types as an array, and the position of the first of another type."""
     try:
         values = np.asarray(given)
     except ValueError:  # elements of different shapes
@@ -549,7 +549,7 @@ def _uniform(given: list[Any], kinds: str) -> tuple[NDArray[Any], int | None]:
 
 
 def not_a_number(value: Any, is_reward: bool = True) -> str:
-    """Return in words what was given in place of a reward or of a duration."""
+    """Return in words what was given in place of a reward or a duration."""
     if np.ndim(value) and is_reward:
         return (
             f"{value!r}, a vector: choose a weight for each of its {np.size(value)} numbers, for example "

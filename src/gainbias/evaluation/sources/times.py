@@ -35,14 +35,14 @@ SECONDS = {
 USUAL_UNIT = "hour"
 
 NOT_A_TIME = int(np.iinfo(np.int64).min)
-"""The number behind a date or a duration of NumPy that is missing."""
+"""The number that NumPy stores for a missing date or duration."""
 
 FEW_ROWS = 20
-"""Fewest other rows beside which one may be called a jump of the clock."""
+"""Fewest other rows for one to be called a jump of the clock."""
 
 FAR_LONGER = 20.0
-"""A row that lasts this many times as long as any other may be a jump of the clock. Of independent times with
-a tail index of 2 one of 400 logs has such a row, with a lighter tail hardly any."""
+"""A row that lasts this many times as long as any other may be a jump of the clock. With independent times
+and a tail index of 2, one of 400 logs has such a row; with a lighter tail, hardly any."""
 
 
 class RowClock:
@@ -51,16 +51,16 @@ class RowClock:
     Parameters
     ----------
     role : {"time", "duration"}
-        What the column has. By times, a row lasts until the time of the next row.
+        The content of the column. With times, a row lasts until the time of the next row.
     name : str
         Name of the column.
     per : str or number, optional
-        Unit of time: one of `SECONDS` for dates, by default hours; for plain numbers how many of their own
-        units, by default one.
+        Unit of time: one of `SECONDS` for dates, by default hours; for plain numbers, how many of their
+        units make one, by default one.
     end : number, date or str, optional
         When the last row ended.
     has_zone : bool or None
-        Whether the type of the column says a time zone; None if that is seen from its entries.
+        Whether the type of the column has a time zone; None if only the entries can tell.
 
     Attributes
     ----------
@@ -91,14 +91,14 @@ class RowClock:
         self._rows = self._zeros = self._longest_row = self._zero_row = 0
 
     def read(self, column: NDArray[Any]) -> tuple[NDArray[Any], Flaw | None]:
-        """Return a column of times as numbers, whole where that is possible, and the first that is wrong.
+        """Return a column of times as numbers, whole if possible, and the first wrong one.
 
-        Those of durations are in the unit of the clock already. One that is missing is nan.
+        Durations are in the unit of the clock already. A missing one is nan.
 
         Raises
         ------
         ValueError
-            If the column has neither times nor durations, or does not fit to the unit or to the end.
+            If the column has neither times nor durations, or does not fit the unit or the end.
         """
         if column.ndim != 1 or column.dtype.kind not in "MmiufOUST":
             raise ValueError(f"column {self.name!r} must have times or durations, found {column.dtype}")
@@ -124,18 +124,18 @@ class RowClock:
         return (numbers, flaw) if self._are_right(numbers) else self._up_to_wrong(column, numbers, flaw)
 
     def _are_right(self, numbers: NDArray[Any]) -> bool:
-        """Return whether all times or durations are there, and as they may be."""
+        """Return whether all times or durations are present and valid."""
         if not len(numbers):
             return True
         least: float = 0.0 if self.role == "duration" else -LARGEST_NUMBER
         if numbers.dtype.kind == "i":
             least = NOT_A_TIME + 1
-        return bool(numbers.min() >= least) and bool(numbers.max() <= LARGEST_NUMBER)  # neither with a nan
+        return bool(numbers.min() >= least) and bool(numbers.max() <= LARGEST_NUMBER)  # false with a nan
 
     def _up_to_wrong(
         self, column: NDArray[Any], numbers: NDArray[Any], flaw: Flaw | None
     ) -> tuple[NDArray[Any], Flaw | None]:
-        """Return numbers up to the first that is wrong, if there is one; a missing duration is nan."""
+        """Return numbers up to the first wrong one, if there is one; a missing duration is nan."""
         missing = np.isnat(column) if column.dtype.kind in "Mm" else ~np.isfinite(column)
         if self.role == "duration":
             numbers = np.where(missing, np.nan, numbers)
@@ -159,7 +159,7 @@ class RowClock:
         )
 
     def count(self, durations: Floats, counts: Bools, offset: int) -> None:
-        """Take durations of rows from `offset` on, 0 where a row does not count, to notice what is odd."""
+        """Take durations of rows from `offset` on, 0 if a row does not count, in order to notice odd ones."""
         if not counts.any():
             return
         self._rows += int(np.count_nonzero(counts))
@@ -175,33 +175,35 @@ class RowClock:
             self._zeros += int(np.count_nonzero(zeros))
 
     def speak(self, notes: list[str], warnings: list[str]) -> None:
-        """Say what is odd about the durations of all rows."""
+        """Return warnings about odd durations among all rows."""
         if self._zeros:
             notes.append(
-                f"row {self._zero_row} lasts for no time: only what it pays at once counts"
+                f"row {self._zero_row} has zero duration: only what it pays at once counts"
                 if self._zeros == 1
-                else f"{self._zeros:,} rows last for no time, the first is row {self._zero_row}: only "
+                else f"{self._zeros:,} rows have zero duration, the first is row {self._zero_row}: only "
                 "what they pay at once counts"
             )
         if self._rows <= FEW_ROWS or self._longest == 0.0:
             return
-        row = f"row {self._longest_row} lasts {self._in_words(self._longest)}"
+        row = f"row {self._longest_row} lasts {self.in_words(self._longest)}"
         if self._longest > self._total - self._longest:
             than = f"longer than all other {self._rows - 1:,} rows together"
             warnings.append(f"{row}, {than}: did the clock jump?")
         elif self._longest >= FAR_LONGER * self._second:
             warnings.append(
-                f"{row}, and no other longer than {self._in_words(self._second)}: did the clock jump?"
+                f"{row}, and no other longer than {self.in_words(self._second)}: did the clock jump?"
             )
 
-    def _in_words(self, duration: float) -> str:
+    def in_words(self, duration: float) -> str:
         """Return a duration with its unit."""
-        if self._kind in "Mm":
-            return f"{duration:.6g} {self.unit}s"
-        return f"{duration * self._ticks_per_unit:.6g} units of {self.name!r}"
+        if self._kind in ("M", "m"):
+            shown, unit, rest = f"{duration:.6g}", self.unit, ""
+        else:
+            shown, unit, rest = f"{duration * self._ticks_per_unit:.6g}", "unit", f" of {self.name!r}"
+        return f"{shown} {unit}{'s' * (shown != '1')}{rest}"
 
     def _begin(self, kind: Any) -> None:
-        """Choose the unit, and read the end, once it is known what the column has."""
+        """Choose the unit, and read the end, once the content of the column is known."""
         self._kind = kind.kind
         if self._kind == "M" and self.role == "duration":
             raise ValueError(f"column {self.name!r} has dates, not durations: say time={self.name!r}")
@@ -230,7 +232,7 @@ class RowClock:
             self.end = self._end_of(kind)
 
     def _end_of(self, kind: Any) -> Any:
-        """Return the end like the numbers of a column of this kind."""
+        """Return the end as a number like those of a column of this kind."""
         given = self._end
         if self._kind not in "Mm":
             with suppress(TypeError, ValueError):
@@ -315,21 +317,21 @@ def _without_zone(moment: datetime) -> datetime:
 
 
 def _may_overflow(column: NDArray[Any]) -> bool:
-    """Whether differences of whole numbers may be beyond those of 64 bits."""
+    """Whether differences of whole numbers may exceed 64 bits."""
     return bool(len(column)) and not -(2**62) < int(column.min()) <= int(column.max()) < 2**62
 
 
 def _not_coarse(column: NDArray[Any]) -> NDArray[Any]:
     """Return dates or durations in microseconds, if their unit is a longer one.
 
-    Other parts of the same file may say fractions of a second, and so may the end.
+    Other parts of the same file may have fractions of a second, and so may the end.
     """
     is_coarse = np.datetime_data(column.dtype)[0] in ("Y", "M", "W", "D", "h", "m", "s", "ms")
     return column.astype(f"{column.dtype.kind}8[us]") if is_coarse else column
 
 
 def clocked(chunks: Iterator[Chunk], clock: RowClock) -> Iterator[Chunk]:
-    """Pass on rows with times as numbers, up to the first that is wrong, and then raise `BrokenStream`."""
+    """Pass on rows with times as numbers, up to the first wrong one, and then raise `BrokenStream`."""
     offset = 0
     for chunk in chunks:
         size = len(chunk[clock.role])

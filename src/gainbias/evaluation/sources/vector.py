@@ -1,7 +1,7 @@
-"""Paths of the copies inside a vector environment, in pieces, whatever its way to reset them.
+"""Paths of the copies inside a vector environment, in pieces, however it resets them.
 
-Start with `vector_paths`. Vector environments of Stable-Baselines3 go by way of `BaselinesVector`, which
-gives them the interface of Gymnasium's.
+Start with `vector_paths`. Vector environments of Stable-Baselines3 are wrapped in `BaselinesVector`, which
+gives them Gymnasium's interface.
 
 Gymnasium knows three ways. After the end of an episode NEXT_STEP returns its last observation, and uses the
 next call for a reset, whose action and reward mean nothing. SAME_STEP resets within the step: it returns the
@@ -45,12 +45,12 @@ def vector_paths(
     beat: Beat,
     duration: str | None = None,
 ) -> Iterator[Path]:
-    """Step a vector environment for ever, and yield the paths of its copies in pieces.
+    """Step a vector environment forever, and yield the paths of its copies in pieces.
 
     Parameters
     ----------
     envs : gymnasium.vector.VectorEnv
-        Reset with the seed at first; it gives each of its copies a seed of its own.
+        Reset with the seed at first; it gives each of its copies its own seed.
     act : callable
         The policy, from the observations of all copies to their actions.
     limits : Limits or None
@@ -82,7 +82,7 @@ def vector_paths(
 
 
 def autoreset_mode(envs: Any) -> str:
-    """Return the name of the way in which a vector environment resets its copies."""
+    """Return the name of the mode in which a vector environment resets its copies."""
     modes = optional("gymnasium").vector.AutoresetMode
     given = envs.metadata.get("autoreset_mode")
     try:
@@ -95,13 +95,13 @@ def autoreset_mode(envs: Any) -> str:
 
 
 def is_baselines_vector(env: Any) -> bool:
-    """Whether this is a vector environment in the manner of Stable-Baselines3, a ``VecEnv``."""
+    """Whether this is a vector environment like those of Stable-Baselines3, a ``VecEnv``."""
     names = ("num_envs", "step_async", "step_wait", "seed", "observation_space", "action_space")
     return all(hasattr(env, name) for name in names) and not hasattr(env, "single_observation_space")
 
 
 OF_EACH = "infos of each copy"
-"""Key under which there is a dictionary for each copy, of the step that it made."""
+"""Key of the dictionaries of all copies, each about the step of that copy."""
 
 
 class BaselinesVector:
@@ -206,7 +206,7 @@ class _VectorWalk:
             self.restart(np.ones(envs.num_envs, dtype=np.bool_))
 
     def pieces(self, size: int, beat: Beat) -> tuple[list[Path], Exception | None]:
-        """Make the steps of a piece; return the path of each copy up to what is wrong, and what that is."""
+        """Take the steps of a piece; return the path of each copy up to the first flaw, and what that is."""
         calls: list[_Call] = []
         stop: Exception | None = None
         before = self.num_calls
@@ -225,7 +225,7 @@ class _VectorWalk:
         return ([] if not calls else [_path(calls, k) for k in range(self.envs.num_envs)]), stop
 
     def _call(self) -> _Call:
-        """Make one step in all copies."""
+        """Take one step in all copies."""
         before, resets = self.observations, self.resets
         actions = self._attempt(
             "the policy failed in step {step}, given observations of all copies", self.act
@@ -267,7 +267,7 @@ class _VectorWalk:
         return durations
 
     def _duration_of(self, infos: Any, copy: int, is_over: bool) -> Any:
-        """Return what the step of one copy said; if that also was a reset, it is among the final ones."""
+        """Return the info of one copy's step; if that was also a reset, it is among the final infos."""
         key = self.duration
         told = infos.get("final_info", infos) if is_over and self.mode == "SAME_STEP" else infos
         if OF_EACH in infos and key in infos[OF_EACH][copy]:
@@ -324,7 +324,7 @@ class _VectorWalk:
     def _copied(self, given: Any) -> NDArray[Any]:
         """Return observations as an array of the right shape that the environment will not change.
 
-        The policy is given them as they came.
+        The policy gets them unchanged.
         """
         self.given = given
         if self.is_blind:
@@ -415,6 +415,6 @@ def _path(calls: list[_Call], copy: int) -> Path:
 
 
 def no_duration(key: str | None, step: int, info: Any, where: str = "") -> str:
-    """Return in words that a step did not say how long it took."""
+    """Return a message that a step did not say how long it took."""
     known = ", ".join(map(repr, info)) if isinstance(info, Mapping) and info else "nothing"
     return f"step {step}{where} does not say how long it took: its dictionary has no {key!r}, it has {known}"

@@ -1,7 +1,7 @@
 """`Learner`: relative values by any algorithm of the package, or of the user, from transitions as they come.
 
-Each chain of data is followed by the compiled steps of the engine (each pair of chains by an algorithm that
-samples two); that is in the module `learning`. The answer, `LearnedValues`, is at any time the mean of the
+The compiled steps of the engine run over each chain of data (over each pair, if the algorithm samples two
+chains); that is in the module `learning`. The answer, `LearnedValues`, is at any time the mean of the
 weights over the last half of the steps, over all chains. Its error comes from copies of the algorithm, each
 of which leaves out a part of the transitions.
 """
@@ -41,13 +41,13 @@ from gainbias.evaluation.values.least_squares import skewed_interval, too_short
 from gainbias.types import Floats
 
 ENOUGH_VISITS = 20
-"""Where features were visited less often than this, a value has no interval."""
+"""If its features were visited less often than this, a value has no interval."""
 
 LARGEST_STEP_EFFECT = 2.0
-"""Standard errors by which values may change with smaller steps, before there is a warning."""
+"""Standard errors by which values may change with smaller steps without a warning."""
 
 DISAGREEMENT = 0.999
-"""Chains disagree if they differ more than chance would make them differ with this probability."""
+"""Chains disagree if they differ by more than chance allows with this probability."""
 
 SMALLEST_LEVEL = 2.0**-20
 """Smallest first step size that is tried when weights diverge."""
@@ -62,7 +62,7 @@ class Learner:
     Parameters
     ----------
     algorithm : str or Algorithm
-        An id of `ALGORITHMS`, or an algorithm of your own.
+        An id of `ALGORITHMS`, or your own algorithm.
     observed : ObservationMap
         How observations became features.
     num_chains : int
@@ -137,15 +137,15 @@ class Learner:
         Parameters
         ----------
         transient : int
-            Initial steps of each chain to leave out; the first half of the steps is in any case.
+            Initial steps of each chain to leave out; the first half of the steps is always left out.
         confidence : float
             Nominal coverage of the intervals.
 
         Raises
         ------
         ValueError
-            If there are too few steps, or if weights diverged with step sizes that the user gave, or with all
-            others.
+            If there are too few steps, or if weights diverged with the user's step sizes, or with all step
+            sizes tried.
         """
         if not self._followers:
             if not self._pilot:
@@ -257,7 +257,7 @@ def _one_lane(algorithm: Algorithm, params: Mapping[str, Any]) -> dict[str, floa
     """Return the parameters of the algorithm, all of them and checked."""
     lanes = make_lanes(algorithm, 0, 1.0, params)
     if len(lanes) > 1:
-        raise ValueError(f"there may be one value of each parameter, found {dict(params)}")
+        raise ValueError(f"each parameter must have a single value, found {dict(params)}")
     return dict(lanes[0].params)
 
 
@@ -280,9 +280,9 @@ class LearnedValues:
     effective_sample_size : float
         Steps of all chains, in autocorrelation times of the values along the first transitions.
     weight_deviations, offset_deviations : (k, d) and (k,) arrays
-        What each of k groups of transitions says about weights and offset, less the estimate.
+        Weights and offset from each of k groups of transitions, less the estimate.
     weight_change, offset_change : (d,) array and float
-        What smaller steps would change, as far as can be seen.
+        The change that smaller steps would bring, as far as it can be seen.
     squares : (d,) array
         Sum of the square of each feature over all steps.
     notes : tuple of str
@@ -317,7 +317,7 @@ class LearnedValues:
     def intervals(self, features: Any) -> Floats:
         """Confidence intervals of the values, (n, 2) for (n, d); infinite where too little was observed.
 
-        What smaller steps would change counts as one more error, of that size.
+        The change that smaller steps would bring is included as one more error of that size.
         """
         values, k = self.values(features), self.num_batches
         if k < 2:
@@ -347,7 +347,7 @@ def learned_values(
 ) -> LearnedValues:
     """Return the values that the followers of all chains have learned, with features divided by `scale`.
 
-    Standard errors and other differences are compared at the `probes`, some transitions.
+    Standard errors and other differences are compared at some transitions, the `probes`.
     """
     main, copies = zip(*(follower.answers(transient) for follower in followers), strict=True)
     answers = [answer for answer, *_ in main]
@@ -431,7 +431,7 @@ class _Spread:
         ]
 
     def disagreement(self, by_chain: Sequence[Floats]) -> list[str]:
-        """Return a warning if chains differ by more than the groups of each explain."""
+        """Return a warning if chains differ by more than the groups within each explain."""
         chains = len(by_chain)
         if chains < 2 or len(self._squares) < 2:
             return []

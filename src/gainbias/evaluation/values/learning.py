@@ -1,20 +1,20 @@
 """The runs of an algorithm over one chain of data, or over a pair of chains, and their error.
 
 Start with `Follower`. It runs an algorithm over the transitions as they come, with the step sizes of
-`automatic_steps` or with those of the user, next to copies that leave out some of the data. `Reader` turns
-batches of transitions into moves that compiled kernels can read, with rows of features no longer than 1.
-`Pilot` is what the first transitions say about features and rewards.
+`automatic_steps` or with those of the user, together with copies that leave out some of the data. `Reader`
+turns batches of transitions into moves that compiled kernels can read, with rows of features no longer than
+1. `Pilot` is what the first transitions say about features and rewards.
 
 **The error** of what was learned comes from a grouped jackknife: the transitions are cut into blocks, blocks
 are dealt to eight groups in turn, and each of eight copies of the algorithm leaves out one group. How much
-the copies differ says how much the answer would differ with other data: also in directions in which weights
+the copies differ says how much the answer would differ with other data, even in directions in which weights
 move so slowly that batches of them over time would all look the same. Blocks grow with the run, up to a
 hundredth of it, and so become longer than the memory of the chain.
 
 **Durations.** If steps take a time t, the values are those for rewards r - g t, with g the ratio of the sums
-of r and t. The algorithms that are let in are linear in the rewards. So each runs twice, once for r and once
-for t, and its answer is what it learned for r less g times what it learned for t. Each copy has its own g,
-from the data that it was given, so the error of g is in that of the values.
+of r and t. The algorithms that are allowed here are linear in the rewards. So each runs twice, once for r
+and once for t, and its answer is what it learned for r less g times what it learned for t. Each copy has its
+own g, from its own data, so the error of g is included in that of the values.
 
 **The automatic step sizes**, for features divided by the length of the longest row, are
 
@@ -22,7 +22,7 @@ from the data that it was given, so the error of g is in that of the values.
 
 with d the number of features seen: with one feature per state, the step sizes begin to fall when each state
 has been visited thirty times, on average. So the first steps are large, and forget the first weights even
-where states are seldom visited; the later ones are small. Averages of weights then have a bias which is
+where states are seldom visited; the later ones are small. Averages of weights then have a bias that is
 nearly proportional to the step sizes, so a second run with half the step sizes has half of it, and twice the
 second less the first has next to none (Richardson-Romberg extrapolation; for constant steps see Huo, Chen
 and Xie, "Bias and extrapolation in Markovian linear stochastic approximation with constant stepsizes", 2023).
@@ -60,10 +60,10 @@ VISITS = 30
 """Mean visits of a feature before steps shrink."""
 
 POWER = 0.6
-"""Power of the number of steps with which step sizes fall."""
+"""The power with which step sizes fall."""
 
 BATCHES = 8
-"""There are between 4 and 7 batches of weights, half of which count."""
+"""There are between 4 and 7 batches of weights, half of which are used."""
 
 FIRST_SIZE = 64
 """Steps in the first batches, before they grow."""
@@ -75,7 +75,7 @@ BLOCKS = 16
 """Blocks in a batch, two of each group."""
 
 MOST_COPIED = 2**15
-"""Most features for which there are copies, which take 220 numbers for each feature, and intervals."""
+"""Most features for which there are intervals, and copies, which take 220 numbers for each feature."""
 
 
 class Follower:
@@ -138,7 +138,7 @@ class Follower:
         return [run for side in self._sides for run in side.runs]
 
     def advance(self, piece: MovePiece) -> None:
-        """Make a step for each move of a piece; raises `Diverged`, perhaps some steps late."""
+        """Take a step for each move of a piece; raises `Diverged`, perhaps some steps late."""
         begin = 0
         while begin < len(piece):
             end = min(len(piece), begin + self._sums.size - self.steps % self._sums.size)
@@ -202,8 +202,8 @@ class Follower:
     def _tail(self, transient: int) -> tuple[Floats, float, Floats]:
         """Return sums over the last half of the steps, after a transient; its steps; and the time by group.
 
-        Without durations the time is the number of steps. A batch that is not complete counts if it is half
-        full, so that copies have about their share of it.
+        Without durations the time is the number of steps. An incomplete batch counts if it is half full, so
+        that copies have about their share of it.
         """
         count, size = self._sums.complete.shape[-1], self._sums.size
         first = max(count // 2, -(-transient // size))
@@ -232,7 +232,7 @@ class Follower:
 
     @property
     def gain(self) -> float:
-        """The gain of the run with the smallest steps; the mean reward if it has none, or if steps last."""
+        """The gain of the run with the smallest steps; the mean reward if it has none, or with durations."""
         gain = None if self.is_timed else self._sides[0].main[-1].running.answer().gain
         if gain is not None:
             return float(gain[0])
@@ -275,7 +275,7 @@ class Run:
         self._steps = 0
 
     def advance(self, piece: MovePiece) -> None:
-        """Make a step for each move of a piece."""
+        """Take a step for each move of a piece."""
         sizes = self._group.step_sizes(self._steps, self._steps + len(piece), self._laned)
         if piece.largest_steps is not None:
             largest = piece.largest_steps
@@ -312,7 +312,7 @@ class Side(NamedTuple):
         return [*self.main, *(run for copy in self.copies for run in copy)]
 
     def advance(self, part: MovePiece, group: Ints) -> None:
-        """Make a step for each move; copies leave out the moves of their group."""
+        """Take a step for each move; copies leave out the moves of their group."""
         for run in self.main:
             run.advance(part)
         for b, copy in enumerate(self.copies):
@@ -338,7 +338,7 @@ class AveragedWeights(NamedTuple):
 
 
 class Diverged(Exception):
-    """Raised if weights are no longer finite, or far beyond all that rewards allow."""
+    """Weights are no longer finite, or far beyond anything that the rewards allow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,7 +351,7 @@ class StepSizes:
     coefficients : list of float
         The answer is this combination of the runs.
     checks : list of lists of float
-        Other combinations, that would be the same if steps were small enough.
+        Other combinations, which would be the same if steps were small enough.
     description : str
         The choice in words.
     """
@@ -471,14 +471,14 @@ class Reader:
         elif first.rows is not second.rows:
             both: Any = [first.rows, second.rows]
             shift, given = both[0].shape[0], sparse.csr_array(sparse.vstack(both))
-        if self._kept is None or self._kept.given is not given:  # a table of all states comes again and again
+        if self._kept is None or self._kept.given is not given:  # the same table of all states
             self._kept = self._scaled(given)
         _, matrix, rows, squares = self._kept
         here, after = _numbers(first.here), _numbers(first.after)
         other, other_after = here, after
         if second is not first:
             other, other_after = _numbers(second.here + shift), _numbers(second.after + shift)
-        with np.errstate(divide="ignore"):  # ends, whose features are all 0, bound nothing
+        with np.errstate(divide="ignore"):  # ends, whose features are all 0, set no bound
             largest = None if squares is None else 1.0 / np.maximum(squares[here], squares[other])
         moves = Move(here, after, first.rewards, other, other_after, second.rewards)
         return MovePiece(matrix, rows, moves, largest, first.durations)
@@ -540,7 +540,7 @@ class MovePiece:
         return MovePiece(self.matrix, self.rows, Move(*first, *second), largest, durations)
 
     def sides(self) -> list[MovePiece]:
-        """Return the moves with their rewards and, if there are any, with durations in the place of these."""
+        """Return the moves with their rewards and, if there are durations, with these in place of rewards."""
         if self.durations is None:
             return [self]
         timed = self.moves._replace(reward=self.durations, other_reward=self.durations)
@@ -567,5 +567,5 @@ class MovePiece:
 
 
 def _numbers(array: Any) -> Any:
-    """Return numbers of rows in the type that the engine uses, so that compiled kernels serve both."""
+    """Return numbers of rows in the type that the engine uses, so that its compiled kernels can be used."""
     return np.ascontiguousarray(array, dtype=np.int32)

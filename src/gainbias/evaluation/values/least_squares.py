@@ -11,14 +11,14 @@ law, as the bias has. The error of theta is that of a mean: M (theta - theta*) i
 
 up to terms of second order, with M = A + m m^T. So the means of u over few long batches, multiplied by the
 inverse of M, give the covariance of theta and of every V(x) (the sandwich formula), and Student's quantiles
-the intervals. All that is needed are batch sums of one product, from which u follows at any theta.
+the intervals. Only batch sums of one product are needed, from which u follows at any theta.
 
-If a step takes a time t, the gain g is the ratio of the means of r and t, and g t takes the place of g: these
-are the values of a semi-Markov process. They are centred to have mean 0 over time: n, the mean of phi t over
-that of t, takes the place of m in V(x) and, times r - g t, in u.
+If a step takes a time t, the gain g is the ratio of the means of r and t, and g is replaced by g t: these are
+the values of a semi-Markov process. They are centred to have mean 0 over time: n, the mean of phi t
+divided by that of t, replaces m in V(x) and, times r - g t, in u.
 
-The intervals are for the projected fixed point: how far the features are from expressing the bias is another
-question.
+The intervals are for the projected fixed point: how far the features are from expressing the bias is a
+different question.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gainbias.features.matrix import Matrix
 from gainbias.types import Floats, Ints
 
 ENOUGH_OBSERVATIONS = 20
-"""Fewest visits, by the weight of the data, with which a value has an interval."""
+"""Fewest visits, by the weight of the data, for a value to have an interval."""
 
 UNSEEN_DIRECTION = 1e-10
 """Directions in which features vary less than this, relative to the largest, count as unseen."""
@@ -53,11 +53,11 @@ ENOUGH_TIMES = 500
 """A run of fewer autocorrelation times of its values than this is called too short."""
 
 ENOUGH_STEPS = 2_000
-"""So is one of fewer steps: rare events, and rewards that make up for each other later, need room to show."""
+"""So is one of fewer steps: rare events, and rewards that later compensate each other, need time to show."""
 
 TIMES_PER_BATCH = 12
 """Batches are at least this many autocorrelation times long: their means are then nearly independent, and the
-variance between them is about 4 % too small."""
+variance between them is about 4% too small."""
 
 FEWEST_VALUE_BATCHES = 2
 """Batches of all chains together, however short the run is."""
@@ -78,9 +78,9 @@ class ValueEstimate:
     effective_sample_size : float
         Steps of all chains, in autocorrelation times of the values.
     weight_deviations, offset_deviations : (k, d) and (k,) arrays
-        What each of the k batches says about weights and offset, less the estimate.
+        Weights and offset from each of the k batches, less the estimate.
     gram : (d, d) array
-        Sum of phi phi^T over all steps; or its diagonal, (d,), if there is nothing else.
+        Sum of phi phi^T over all steps; or its diagonal, (d,), if all other entries are 0.
     warnings : tuple of str
         Why intervals may be wrong; empty if no reason was found.
     """
@@ -113,7 +113,7 @@ class ValueEstimate:
     def observations(self, rows: Matrix) -> Floats:
         """Number of visits that the data are worth at rows of features: (n,) for (n, d).
 
-        The inverse of phi^T (sum of phi phi^T)^-1 phi: the number of visits for one feature per state.
+        The inverse of phi^T (sum of phi phi^T)^-1 phi: with one feature per state, the number of visits.
         """
         if self.gram.ndim == 1:
             shares = rows**2 @ (1.0 / np.maximum(self.gram, UNSEEN_DIRECTION))
@@ -189,7 +189,9 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
         raise ValueError("all steps together take no time")
     squares = gram if gram.ndim == 1 else np.diag(gram)
     if ((total.features != 0.0) & (squares < SMALLEST_SQUARE * squares.max())).any():
-        raise ValueError("features differ too much in size: bring all to about the same, at most 1e100 apart")
+        raise ValueError(
+            "features differ too much in size: scale them to within a factor of 1e100 of each other"
+        )
     fit = _Fit.of(total.means, _lengths(squares))
     times = _independent_pieces(sums, transient, fit, gram)
     weights, offsets = fit.deviations(_grouped(batches, times / sums.num_chains))
@@ -207,7 +209,7 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """The solution of the least-squares equation, and the way to see how batches differ from it."""
+    """The solution of the least-squares equation, and how batches differ from it."""
 
     weights: Floats
     mean: Floats
@@ -254,7 +256,7 @@ def _inverse(matrix: Floats, lengths: Floats) -> Callable[[Floats], Floats]:
 
 
 def _filled(solved: Callable[[Floats], Floats], used: Ints, size: int) -> Callable[[Floats], Floats]:
-    """Return a function of all unknowns from one of those in use; the others are 0."""
+    """Extend a function of the unknowns in use to all unknowns; the others are 0."""
 
     def solved_all(right: Floats) -> Floats:
         answer = np.zeros(size)
@@ -269,7 +271,7 @@ def _centred(array: Floats) -> Floats:
 
 
 def _lengths(squares: Floats) -> Floats:
-    """Return lengths of the columns of features, 1 for columns of zeros; scaling keeps small features in."""
+    """Return lengths of the columns of features, 1 for columns of zeros; scaling saves small features."""
     lengths = np.sqrt(squares)
     return np.where(lengths > 0.0, lengths, 1.0)
 

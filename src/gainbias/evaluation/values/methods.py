@@ -1,7 +1,7 @@
 """How values are learned from batches of transitions: least squares, or any algorithm of the package.
 
-Start with `value_method`, which makes the method that a `Learning` asks for. Every method is a `ValueMethod`:
-it is given batches, and returns values as a `LearnedRecord`.
+Start with `value_method`, which makes the method for a `Learning`. Every method is a `ValueMethod`: it gets
+batches, and returns values as a `LearnedRecord`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FEW_FEATURES = 40
 """Most sparse features for which dense sums are faster."""
 
 VALUE_PIECE = 2**17
-"""Numbers that are worked on at once: they stay near the processor."""
+"""Numbers that are processed at once: they stay in the cache."""
 
 TOGETHER = 2**14
 """Transitions with sparse features are gathered up to this number, because each call of SciPy takes time."""
@@ -44,12 +44,12 @@ TOGETHER = 2**14
 class Learning:
     """How values are learned, for `evaluate`, `evaluate_log` and `compare`.
 
-    An id alone may stand in its place: ``algorithm="td-lambda"`` is ``algorithm=Learning("td-lambda")``.
+    An id alone may be used instead: ``algorithm="td-lambda"`` is ``algorithm=Learning("td-lambda")``.
 
     Parameters
     ----------
     algorithm : str or Algorithm
-        An id of `ALGORITHMS`, an algorithm of your own, or ``"auto"``: least squares for up to 500 features,
+        An id of `ALGORITHMS`, your own algorithm, or ``"auto"``: least squares for up to 500 features,
         or 3,000 that are sparse or tabular, and otherwise centred-td.
     step_size : "auto", schedule, float or array
         Step sizes of an algorithm that learns step by step; ``"auto"`` finds them from the data.
@@ -76,7 +76,7 @@ def as_learning(given: Learning | Algorithm | str) -> Learning:
 
 
 TIMED = ("lstd", "single-chain", "differential-td", "relative-td", "centred-td", "td-lambda")
-"""Algorithms that learn values where steps have durations: what they learn is linear in the rewards."""
+"""Algorithms that learn values if steps have durations: what they learn is linear in the rewards."""
 
 
 def value_method(
@@ -90,7 +90,7 @@ def value_method(
     chosen = as_algorithm(algorithm)
     if is_timed and chosen.name not in TIMED:
         raise ValueError(
-            f"{chosen.name} does not know of durations of steps: use one of {', '.join(TIMED)}, or 'auto'"
+            f"{chosen.name} cannot use durations of steps: use one of {', '.join(TIMED)}, or 'auto'"
         )
     if chosen.name != "lstd":
         return Learner(chosen, observed, num_chains=num_chains, step_size=step_size, params=params)
@@ -105,7 +105,7 @@ def value_method(
 
 
 def most_for_least_squares(observed: ObservationMap) -> int:
-    """Return for how many features of this kind, at most, least squares is fast enough."""
+    """Return the most features of this kind for which least squares is fast enough."""
     return MOST_SPARSE_FEATURES if observed.is_sparse else MOST_LEAST_SQUARES_FEATURES
 
 
@@ -130,7 +130,7 @@ class ValueMethod(Protocol):
 
 
 class NoLearning:
-    """Takes the place of a method where there are no states, and so no values.
+    """Stands for a method if there are no states, and so no values.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class NoLearning:
         self.num_chains = num_chains
 
     def add(self, batch: Transitions) -> None:
-        """Pass over the next batch of a chain."""
+        """Ignore the next batch of a chain."""
 
     def values(self, transient: int = 0, confidence: float = 0.95) -> NoValues:
         """Return that there are no values."""
@@ -207,7 +207,7 @@ class LeastSquares:
         self._add_to_sums([batch for chain in range(chains) for batch in waiting[chain::chains]])
 
     def _add_to_sums(self, batches: list[Transitions]) -> None:
-        """Add batches to the sums; those of one chain stand next to each other."""
+        """Add batches to the sums; those of one chain are next to each other."""
         rewards = np.concatenate([batch.rewards for batch in batches]).reshape(self.sums.num_chains, -1)
         lasted = joined_durations([batch.durations for batch in batches])
         if isinstance(self.sums, TabularValueSums):
@@ -262,7 +262,7 @@ class LearnedRecord(Protocol):
 
 @dataclass(frozen=True)
 class NoValues:
-    """Takes the place of values that could not be learned; the gain stands without them.
+    """Stands for values that could not be learned; the gain is valid without them.
 
     Attributes
     ----------

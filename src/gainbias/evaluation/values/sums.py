@@ -22,7 +22,7 @@ MOST_LEAST_SQUARES_FEATURES = 500
 """Most dense features: 32 sums of d x d products are kept, 64 MB for 500 features."""
 
 VALUE_BATCHES = 32
-"""Batches are added up in pairs when there are this many, so that there are between 16 and 31."""
+"""Batches are added up in pairs when there are this many, so there are between 16 and 31."""
 
 FINE_BATCHES = 4096
 """Sums of the features alone are kept for shorter batches, which show the autocorrelation of the values."""
@@ -78,7 +78,7 @@ class MomentSums(ABC):
     num_features : int
         Number of features d, at most `most_features`.
     num_chains : int
-        Number of chains that are followed together.
+        Number of chains that are read together.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class MomentSums(ABC):
 
     most_features: ClassVar[int]
     piece: ClassVar[int]
-    """Steps over which products are taken at most: always the same ones, however the stream was cut."""
+    """Most steps over which products are taken: always the same ones, however the stream was cut."""
 
     def __init__(self, num_features: int, num_chains: int = 1) -> None:
         if not 1 <= num_features <= self.most_features:
@@ -173,7 +173,7 @@ class MomentSums(ABC):
             self.batch_size *= 2
 
     def _product(self, here: Any, after: Any, reward: Floats, time: Floats | None) -> tuple[Moments, Any]:
-        """Return moments of transitions, and the sum of phi phi^T, or its diagonal if all else is 0."""
+        """Return moments of transitions, and the sum of phi phi^T, or its diagonal if the rest is 0."""
         matrix, squares = self._matrices(here, after)
         features, steps = self._weighted(here, None), float(len(reward))
         earned, total = self._weighted(here, reward), float(reward.sum())
@@ -222,7 +222,7 @@ class ValueSums(MomentSums):
         features, next_features : (chains, count, d) or (count, d) arrays
             Features of the states before and after each transition.
         rewards, durations : (chains, count) or (count,) arrays
-            Rewards of the transitions, and how long they took: 1 if that is not said.
+            Rewards of the transitions, and how long they took; by default 1.
         """
         d = self.num_features
         here, after = self._rows(features, d, "features"), self._rows(next_features, d, "next_features")
@@ -282,7 +282,7 @@ class SparseValueSums(MomentSums):
         features, next_features : (chains * count, d) csr_array
             Features of the states before and after each transition, one chain below the other.
         rewards, durations : (chains, count) or (count,) arrays
-            Rewards of the transitions, and how long they took: 1 if that is not said.
+            Rewards of the transitions, and how long they took; by default 1.
         """
         given = np.asarray(rewards, dtype=np.float64).reshape(self.num_chains, -1)
         self._add(features, next_features, given, durations)
@@ -323,7 +323,7 @@ class TabularValueSums(MomentSums):
         here, after : (chains, count) or (count,) int arrays
             States before and after each transition.
         rewards, durations : arrays of the same shape
-            Rewards of the transitions, and how long they took: 1 if that is not said.
+            Rewards of the transitions, and how long they took; by default 1.
         """
         given = np.asarray(rewards, dtype=np.float64).reshape(self.num_chains, -1)
         self._add(np.asarray(here).ravel(), np.asarray(after).ravel(), given, durations)
@@ -401,6 +401,6 @@ def _joined(above: Any, below: Any) -> Any:
 
 
 def _counted(places: Any, rows: int, columns: int, weights: Floats | None = None) -> Floats:
-    """Return how often each place of a table occurs, or the sum of its weights."""
+    """Return how often each cell of a table occurs, or the sum of its weights."""
     counts = np.bincount(places, weights, minlength=rows * columns)
     return np.asarray(counts, dtype=np.float64).reshape(rows, columns)

@@ -3,7 +3,7 @@
 On random small chains, at step sizes that the theorems certify (the largest, a tenth of it, and one that is
 small enough for a useful bound) and at several numbers of steps: exact errors for double-chain, discounted-td
 and the average of rewards, means over runs for single-chain, whose projected steps have no exact curve. Both
-the corrected bounds and the paper's letter.
+the corrected bounds and those printed in the paper.
 
 A bound that is no better than what is known without it (`Bound.informative`) cannot fail: such cases are
 counted, shown without a verdict, and not judged.

@@ -19,6 +19,24 @@ Axis = Literal["log", "linear"]
 QUICK = "Quick look, not the full test"
 """Every sentence about how a quick version was measured, or what it says, begins with this."""
 
+CLAIMED: Mapping[str, Mapping[str, str]] = {
+    "eta-order": {"at most 2.1": "at most 2"},
+    "eta-order-markov": {
+        "at most 2.1": "at most 2",
+        "at most 2.1 by the theorem": "at most 2 by the theorem",
+    },
+    "eta-order-single": {"at most 4.1": "at most 4"},
+    "parity": {"at most 2.1": "at most 2"},
+    "parity-answer": {"at most 0.1": "at most 0"},
+    "rate": {"at least -0.1": "at least 0"},
+    "dimension": {"at most 0.1": "at most 0"},
+    "dimension-projected": {"at least 0.1": "above 0"},
+    "one-limit": {"at most 0.5": "one limit, so about 0.25", "at least 0.5": "several limits, so about 1"},
+    "almost-sure": {"at most -0.25": "below 0", "at most 0.05": "none"},
+    "splitting": {"at most 1e-12": "0"},
+}
+"""What claims say of a figure, by their pass marks (`Part.expected`) where these leave room for errors."""
+
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -117,7 +135,7 @@ class Part:
     value, low, high : float
         The figure and its interval.
     expected : str
-        What the claim says about it, in words; empty if it says nothing.
+        What it must be for the claim to pass, in words; empty if the claim says nothing about it.
     verdict : {"holds", "fails", "undecided"} or None
         None for a figure that is shown beside the claim but not claimed.
     """
@@ -218,7 +236,7 @@ def notice(results: Sequence[ClaimResult]) -> str:
     unknown = [result.id for result in results if result.quick is None]
     sentences = []
     if quick:
-        named = "all claims here" if len(quick) == len(results) > 1 else ", ".join(quick)
+        named = f"these {len(quick)} claims" if len(quick) == len(results) > 1 else ", ".join(quick)
         sentences.append(
             f"{QUICK}: {named}. Fewer chains, runs and steps were measured than for the documented results, "
             "so intervals are wider, some figures are missing and verdicts may differ. Leave out --quick "
@@ -247,6 +265,34 @@ def in_words(number: float, what: str = "") -> str:
     whole = float(number).is_integer()
     word = WORDS[int(number)] if whole and 0 <= number < len(WORDS) else f"{number:,}"
     return f"{word} {what}{'' if number == 1 else 's'}" if what else word
+
+
+def claimed_in_words(claim: str, part: Part) -> str:
+    """Return what a claim says of a figure and, where that is something else, how near it must be to pass.
+
+    Examples
+    --------
+    >>> claimed_in_words("eta-order", at_most("power", Interval(1.94, 1.92, 1.97), 2.1))
+    'at most 2; passes up to 2.1'
+    >>> claimed_in_words("rate", about("power", Interval(0.435, 0.433, 0.437), 0.4, 0.1))
+    '0.4; holds within the tolerance of 0.1'
+    >>> claimed_in_words("rate", about("power", Interval(0.41, 0.39, 0.43), 0.4, 0.1))
+    '0.4; passes within 0.1 of it'
+    """
+    number, _, tolerance = part.expected.partition(" within ")
+    if tolerance:
+        low, high = (float(f"{end:.3g}") for end in (part.low, part.high))  # as `number` is rounded
+        misses = not low <= float(number) <= high
+        if misses and part.verdict == "holds":
+            return f"{number}; holds within the tolerance of {tolerance}"
+        return f"{number}; passes within {tolerance} of it"
+    said = CLAIMED.get(claim, {}).get(part.expected)
+    if said is None:
+        return part.expected
+    if part.verdict is None:
+        return said
+    mark = part.expected.removeprefix("at most ").removeprefix("at least ")
+    return f"{said}; passes {'up to' if part.expected.startswith('at most') else 'from'} {mark}"
 
 
 def about(name: str, found: Interval, expected: float, margin: float) -> Part:

@@ -5,12 +5,12 @@ and a feature that becomes ever shorter (see `measuring`). T(epsilon) is the num
 the mean squared distance from the limit is epsilon for good; the first distance is 1.
 
 - Algorithms with affine steps: exact curves, over three decades of eta1. One rule for the step size of all:
-  the constant one with which an error of epsilon / 2 stays for ever.
+  the constant one with which an error of epsilon / 2 stays forever.
 - Others: the covariance of the weights for steps a / t with a = 2 / eta1, which says how the error falls in
   the end, over the first decade and a half.
 
 There are three claims: with independent samples, along a Markov chain, and about single-chain. The second one
-is judged by its letter, which has no mixing time in it; beside it stands the growth of the number of samples
+is judged exactly as stated, without the mixing time; next to it is the growth of the number of samples
 divided by the mixing time, which is what the theorem bounds. The third is about the order eta^-4 that is
 proved for single-chain, along a chain. There is no exact curve, so errors are means over 64 runs, over half
 a decade. Its rule, written before the first run: the interval of the power must end below 4.1. Whether

@@ -182,7 +182,7 @@ def _weights(across: Floats) -> Floats:
 def steps_for_error(
     errors_of: ErrorsOf, rate: float, *, by_runs: bool = False, at_least: int = 0
 ) -> tuple[float, float]:
-    """Return T(epsilon), and the constant step size with which half of epsilon stays for ever.
+    """Return T(epsilon), and the constant step size with which half of epsilon stays forever.
 
     Parameters
     ----------

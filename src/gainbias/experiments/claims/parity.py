@@ -25,7 +25,7 @@ efficiency of the discounted setting. This can mean three things. They were writ
    slow mixing beyond their horizon. Parity in this sense is not claimed by anybody; figures are shown.
 
 For all methods T(epsilon) is the number of transitions after which the error stays below epsilon = 0.01,
-with the constant step size that leaves half of it for ever: from exact curves, and for single-chain, which
+with the constant step size that leaves half of it forever: from exact curves, and for single-chain, which
 has none, from means over runs. Beside it stand the numbers that the theorems certify; for td-lambda there is
 no theorem with constants in this package.
 """

@@ -1,7 +1,7 @@
-"""What is known about each number of a solution, and about numbers that are derived from its chain.
+"""What is known about the accuracy of a solution, and of numbers derived from its chain.
 
 `accuracy_of` makes the table that `Solution.accuracy` returns. The derived numbers are compared with columns
-of the deviation matrix that have bounds of their own, which takes a few solves for each state.
+of the deviation matrix that have their own bounds, which takes a few solves for each state.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNKNOWN = "unknown"
 
 
 class Known(NamedTuple):
-    """One quantity: its value, its absolute error, what kind of error that is, and where it is found.
+    """One quantity: its value, its absolute error, the kind of that error, and the state or entry it is for.
 
     The kind is "bound" if rounding cannot break it, "estimate" if it is measured, and "unknown".
     """
@@ -78,7 +78,7 @@ class Accuracy(InNotebooks):
 
 
 def accuracy_of(solution: Solution, *, derived: bool, eps: float) -> Accuracy:
-    """Return what is known about each number of a solution; `Solution.accuracy` says more."""
+    """Return the accuracy of each number of a solution; `Solution.accuracy` says more."""
     rows = list(_own(solution))
     if derived:
         refuse_durations(solution.mrp, "accuracy(derived=True)")
@@ -88,7 +88,7 @@ def accuracy_of(solution: Solution, *, derived: bool, eps: float) -> Accuracy:
 
 
 def accuracy_of_classes(solution: MultichainSolution) -> Accuracy:
-    """Return what is known about each number of a solution; `MultichainSolution.accuracy` says more."""
+    """Return the accuracy of each number of a solution; `MultichainSolution.accuracy` says more."""
     mrp, is_direct = solution.mrp, set(solution.method.split(", ")) <= set(ELIMINATIONS)
     kind = "bound" if is_direct else "estimate"
     rows = [
@@ -141,7 +141,7 @@ def _label(mrp: MarkovRewardProcess, state: int) -> str:
 
 
 def _of_columns(mrp: MarkovRewardProcess) -> Iterator[Known]:
-    """Yield what is known about the Kemeny constant and the deviation matrix."""
+    """Yield the accuracy of the Kemeny constant and the deviation matrix."""
     n = mrp.num_states
     names = ("kemeny_constant", "deviation_matrix")
     if n > MOST_DERIVED_STATES:

@@ -23,7 +23,7 @@ def deviation(mrp: MarkovRewardProcess, vector: ArrayLike) -> Floats:
     Parameters
     ----------
     mrp : MarkovRewardProcess
-        With one recurrent class; its rewards play no part.
+        With one recurrent class; its rewards do not matter.
     vector : array_like, shape (n,) or (n, k)
         One value, or k values, per state.
 
@@ -70,8 +70,8 @@ def kemeny_constant(mrp: MarkovRewardProcess) -> float:
     """Return the expected number of steps to a state drawn from the stationary law, from any state.
 
     Being there already counts as 0 steps, so this is the trace of the deviation matrix, and the sum of
-    ``1 / (1 - lambda)`` over all eigenvalues of P but one eigenvalue 1. (Counting at least one step makes it
-    larger by 1.)
+    ``1 / (1 - lambda)`` over all eigenvalues of P except one eigenvalue 1. (Counting at least one step makes
+    it larger by 1.)
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def kemeny_constant(mrp: MarkovRewardProcess) -> float:
 def solve_once(poisson: Poisson, right: Floats) -> Floats:
     """Return the deviation matrix applied to (n,) or (n, k), without the solves that would measure the error.
 
-    Elimination has nearly all digits at once; a method that iterates has about nine.
+    Elimination gives nearly all digits at once; an iterative method about nine.
     """
     if right.ndim == 2:
         return np.stack([solve_once(poisson, column) for column in right.T], axis=1)

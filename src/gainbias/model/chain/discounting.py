@@ -1,8 +1,8 @@
 """Discounted values, split into a level and a remainder.
 
 Discounted values grow without limit as the discount tends to 1, and all of that growth is in the level, the
-gain over ``1 - discount``. What is left tends to the bias. `discounted_values` keeps the two apart, so that
-nothing is lost however close to 1 the discount is.
+gain over ``1 - discount``. The rest tends to the bias. `discounted_values` keeps the two apart, so no
+digits are lost however close to 1 the discount is.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class DiscountedValues(SplitValues):
     level : float, or ndarray of shape (n,) for several recurrent classes
         The gain over ``1 - discount``.
     remainder : ndarray, shape (n,)
-        What the values differ from the level by. Its stationary mean is 0, and it tends to the bias as the
-        discount tends to 1.
+        Values minus level. Its stationary mean is 0, and it tends to the bias as the discount tends to 1.
+
     level_error : float, or ndarray of shape (n,) for several recurrent classes
         Bound on the absolute error of the level.
     remainder_error : ndarray, shape (n,)
@@ -65,9 +65,10 @@ def discounted_values(mrp: MarkovRewardProcess, discount: float) -> DiscountedVa
     mrp : MarkovRewardProcess
         The process; it may have several recurrent classes.
     discount : float
-        Weight of a reward one step later, at least 0 and below 1. The double is taken as it is: 0.9 is not
-        exactly nine tenths. For a process made by `from_rates` it is the weight of a reward one unit of time
-        later, above 0: rewards flow, and after a time t they count ``discount**t``.
+        Weight of a reward one step later, at least 0 and below 1. The floating-point number is taken as
+        exact: 0.9 is not exactly nine tenths. For a process made by `from_rates` it is the weight of a
+        reward one unit of time later, above 0: rewards flow continuously, and after a time t they are
+        weighted by ``discount**t``.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def discounted_values(mrp: MarkovRewardProcess, discount: float) -> DiscountedVa
 
         def correct(res: Floats) -> Floats:
             # The level of a solution is that of its right side over the leak. The first time it is 0, and
-            # what is seen of it is rounding; later it is known to twice the digits.
+            # any computed value is rounding; later it is known to twice the digits.
             nonlocal is_first
             x, shift = centred(res)
             is_first, before = False, is_first
@@ -139,7 +140,7 @@ def discounted_values(mrp: MarkovRewardProcess, discount: float) -> DiscountedVa
 
 
 def _leak(mrp: MarkovRewardProcess, discount: float) -> tuple[tuple[float, float], float, float]:
-    """Return what is lost in a step, what remains of transitions, and the relative error of the loss."""
+    """Return the loss per step, what remains of transitions, and the relative error of the loss."""
     check_process(mrp, "discounted_values")
     refuse_durations(
         mrp, "discounted_values", "needs the whole distribution of the durations, not only their means"

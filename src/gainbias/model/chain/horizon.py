@@ -28,13 +28,13 @@ MOST_HORIZON = 2**53
 """Largest number of steps, up to which all whole numbers have a double."""
 
 NO_MATTER = 1e-20
-"""What is left of the bias is forgotten when it is below this part of its largest entry."""
+"""The rest of the bias is ignored when it is below this fraction of its largest entry."""
 
 QUICK, MOST_WORK = 1e6, 5e9
 """Multiplications with twice the digits that take a fraction of a second, and about a minute."""
 
 PRODUCTS_PER_LOOK = 32
-"""Number of steps after which it is looked whether the chain has forgotten its start."""
+"""Number of steps after which to check whether the chain has forgotten its start."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,7 +48,7 @@ class FiniteHorizonValues(SplitValues):
     level : float, or ndarray of shape (n,) for several recurrent classes
         The gain times the number of steps.
     remainder : ndarray, shape (n,)
-        What the values differ from the level by: W - P^steps W, with W the bias.
+        Values minus level: W - P^steps W, with W the bias.
     level_error : float, or ndarray of shape (n,) for several recurrent classes
         Bound on the absolute error of the level.
     remainder_error : ndarray, shape (n,)
@@ -56,7 +56,7 @@ class FiniteHorizonValues(SplitValues):
     method : str
         "products" if the chain was stepped, "squares" if its matrix was squared.
     notes : tuple of str
-        Remarks about how gain and bias were found, and where powers were no longer needed.
+        Remarks about how gain and bias were found, and when powers were no longer needed.
 
     Examples
     --------
@@ -104,13 +104,13 @@ def finite_horizon_values(mrp: MarkovRewardProcess, steps: int) -> FiniteHorizon
     [0.5, -0.5]
     """
     _check_steps(mrp, steps)
-    steps = int(steps)  # NumPy's own might overflow
+    steps = int(steps)  # NumPy's integers might overflow
     facts = long_run(mrp)
     bias, size = facts.bias, float(np.abs(facts.bias.high).max())
     with Watch() as watch, np.errstate(over="ignore", invalid="ignore"):
         power, power_error, method, notes = _power(mrp, bias, steps, watch)
         high, low = sum_of_parts(bias.high, bias.rest, -power.high, -power.rest)
-        # W itself is off: what a step of the chain leaves of its equation counts once for each step.
+        # W itself has an error: the residual of its equation counts once for each step.
         error = steps * float(np.max(facts.residual + facts.gain_error)) * _growth(mrp.csr, steps)
         error += power_error + 8 * EPSILON**2 * size
         if steps > 0 and facts.doubt.any():
@@ -177,7 +177,7 @@ def _by_products(
         watch.show("stepping the chain", done, min(steps, most_steps))
         moved = float(np.max(np.abs((x.high - before.high) + (x.rest - before.rest))))
         times, remaining = (steps - done) // look, (steps - done) % look
-        # No step makes the largest entry larger, so what moves in a lap moves no more in any later lap.
+        # No step makes the largest entry larger, so changes in later laps are no larger than in this one.
         left = times * moved * growth
         if period == 1:
             left = min(left, 2.0 * float(np.max(np.abs(x.high))) * growth)
@@ -264,7 +264,7 @@ def step_chain(rows: Sparse, x: Floats, other: Floats, count: int) -> None:
 
 @kernel
 def write_dense(rows: Sparse, out: Floats) -> None:
-    """Write a chain to zeros with twice the digits, (2, n, n), its diagonal as what is left of 1."""
+    """Write a chain to zeros with twice the digits, (2, n, n), with the diagonal as the rest to 1."""
     for i in range(out.shape[1]):
         stay, stay_low = 1.0, 0.0
         for entry in range(rows.indptr[i], rows.indptr[i + 1]):

@@ -1,8 +1,8 @@
 """Gain and bias with twice the digits, and a proved bound on the error of the gain.
 
-`long_run` returns them, for what multiplies the gain by a large number: discounted values, and values over
-many steps. With res the residual of a candidate (g, W), the gain is g plus the long-run average of res,
-whatever W is; so a residual that is evaluated with twice the digits bounds the error of g.
+`long_run` returns them for computations that multiply the gain by a large number: discounted values, and
+values over many steps. With res the residual of a candidate (g, W), the gain is g plus the long-run average
+of res, whatever W is; so a residual that is evaluated with twice the digits bounds the error of g.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from gainbias.progress import Watch
 from gainbias.types import Floats, Ints
 
 ROUGH_TOLERANCE = 1e-6
-"""Error bound that a solver has to meet before its answer is refined."""
+"""Error bound that a solver must meet before its answer is refined."""
 
 MOST_GAIN_REFINEMENTS = 8
-"""Number of corrections of gain and bias after which the best so far is taken."""
+"""Number of corrections of gain and bias after which the best result so far is taken."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,11 +55,11 @@ class LongRun:
     mrp : MarkovRewardProcess
         The process.
     rewards, doubt : (n,) arrays
-        The rewards per step, and what rows that sum to 1 up to rounding only leave open about them.
+        The rewards per step, and their uncertainty because rows sum to 1 only up to rounding.
     gain, level_error : (n,) arrays
         The gain per step from each state, rounded, and a bound on its error.
     gain_error : (n,) array
-        Proved bound on the error of the gain before it was rounded, as it is used in `excess`.
+        Proved bound on the error of the gain before rounding, as used in `excess`.
     excess, excess_error : Doubled and (n,) array
         Rewards less gain, and a bound on its error.
     bias : Doubled
@@ -94,12 +94,12 @@ class LongRun:
         return self.solver.solve(right)
 
     def per_class(self, values: Floats) -> float | Floats:
-        """Return the one number that all states share, or with several recurrent classes all of them."""
+        """Return the one number that all states share; with several recurrent classes, all numbers."""
         return float(values[0]) if self.mrp.is_unichain else frozen(values)
 
 
 def long_run(mrp: MarkovRewardProcess) -> LongRun:
-    """Return gain and bias with twice the digits, refined until nothing moves.
+    """Return gain and bias with twice the digits, refined until nothing changes.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def long_run(mrp: MarkovRewardProcess) -> LongRun:
     n = mrp.num_states
     expected = mrp.expected or Expected(Doubled(mrp.rewards), np.zeros(n))
     given = expected.rewards
-    # Taking off what all rewards have in common costs no digit, and the digits of the rest reach further.
+    # Subtracting the common level of all rewards costs no digit, and leaves more digits for the rest.
     common = np.full(n, np.median(given.high))
     rewards, rounding = _difference(given, Doubled(common))
     rounding = np.where(given.rest == 0.0, 0.0, rounding)
@@ -127,7 +127,7 @@ def long_run(mrp: MarkovRewardProcess) -> LongRun:
             gain, bias, residual = _refined(mrp, rewards, rounding, gain, bias, solver, fixed=transient)
             recurrent = np.concatenate(mrp.structure.recurrent)
             gain_error[recurrent] = _gain_error(mrp, residual, solver)[recurrent]
-    # On a chain over many decades twice the digits may say less than the method itself knows.
+    # On a chain over many decades twice the digits may be less accurate than the method itself.
     own, own_rounding = _difference(Doubled(answer.gain), Doubled(common))
     own_error = answer.gain_error + own_rounding
     is_better = own_error < gain_error
@@ -165,7 +165,7 @@ def _representatives(mrp: MarkovRewardProcess) -> Ints:
 
 
 def _difference(a: Doubled, b: Doubled) -> tuple[Doubled, Floats]:
-    """Return a - b with twice the digits, and a bound on what is rounded."""
+    """Return a - b with twice the digits, and a bound on the rounding."""
     size = np.abs(a.high) + np.abs(b.high)
     return Doubled(*sum_of_parts(a.high, a.rest, -b.high, -b.rest)), 4 * EPSILON**2 * size
 
@@ -217,7 +217,7 @@ def _gain_error(mrp: MarkovRewardProcess, residual: Floats, solver: Solver) -> F
     """Return a bound on the error of the gain of each class, at its states, (n,).
 
     It is the average of the residual over the stationary law. Whatever y is, that average is at most the
-    largest ``residual - (y - P y)``; with the y that makes it even, it is hardly more.
+    largest ``residual - (y - P y)``; with the y that makes this constant, it is hardly more.
     """
     even = solver.solve(residual - solver.average(residual))
     left, floor = _equation(mrp, Doubled(residual), Doubled(even))

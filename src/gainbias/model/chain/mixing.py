@@ -1,6 +1,6 @@
 """The mixing time: how many steps a chain needs to forget where it started.
 
-How much one step of a chain shrinks what is not constant, in the norm weighted by the stationary law.
+How much one step of a chain shrinks functions of mean 0, in the norm weighted by the stationary law.
 
 The second-largest eigenvalue modulus of a chain: how fast it forgets its start, in the long run.
 """
@@ -39,16 +39,16 @@ MOST_PAIRS = 50_000_000
 """Above this many pairs of successors of a common state, the flows of two half-steps are not formed."""
 
 NO_CONTRACTION = 1e-6
-"""A gap below this is not told from 0 by Lanczos with the transitions alone."""
+"""Lanczos with the transitions alone cannot tell a gap below this from 0."""
 
 
 def contraction_gap(transitions: CsrArray, stationary: Floats, steps: int = 1) -> float:
     """Return 1 - omega^2 for the largest omega = |P^k z|_D over |z|_D = 1 with mu^T z = 0.
 
-    For one state, where there is no such z, it is infinite. For one step it is accurate relative to itself,
-    with one exception: where the pairs of successors of all states do not fit into memory. Then, and for
-    several steps, Lanczos works with the transitions alone: the error is about 1e-9 (absolute), and what is
-    below 1e-6, or cannot be told from it, is called 0.
+    For one state, where there is no such z, it is infinite. For one step it has a small relative error,
+    unless the pairs of successors of all states do not fit into memory. Then, and for several steps,
+    Lanczos works with the transitions alone: the absolute error is about 1e-9, and a result below 1e-6, or
+    indistinguishable from that, is returned as 0.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ NEAR_ONE = 0.5
 """Eigenvalues this close to 1 come from the inverse of I - P, which has all digits of their distance."""
 
 FEW_STEPS, MANY_STEPS = 16, 1_000
-"""Powers of P whose eigenvalues are looked for lie between these."""
+"""Eigenvalues are computed from powers of P between these."""
 
 VANISHED = 1e-4
 """A power of P that shrinks a random vector to less than this has lost digits."""
@@ -123,13 +123,13 @@ POWER_ERROR = 1e-9
 """Error of a modulus that was found from powers of P."""
 
 STIR, SURE = 1e-12, 1e-6
-"""What is found is trusted if a disturbance of the chain by the first moves it by no more than the second."""
+"""A result is trusted if a perturbation of the chain by the first moves it by no more than the second."""
 
 LEAST_GROWTH = 1e-3
-"""A disturbance is relative to the size of a matrix, or to this, so that it is never below rounding."""
+"""A perturbation is relative to the size of a matrix, or to this, so that it is never below rounding."""
 
 LARGEST_EIGENVALUE_ERROR = 1e-10
-"""A disturbance of 1e-12 moves eigenvalues by no more than this if they are well-conditioned."""
+"""A perturbation of 1e-12 moves eigenvalues by no more than this if they are well-conditioned."""
 
 RESTARTS = 50
 """Restarts of Arnoldi after which it is given up."""
@@ -138,10 +138,10 @@ RESTARTS = 50
 def second_eigenvalue_modulus(mrp: MarkovRewardProcess) -> float:
     """Return the largest modulus among the eigenvalues of P, leaving out one eigenvalue 1.
 
-    It is 1 if the chain is periodic or has several recurrent classes, and 0 for one state. What is returned
-    has 6 digits or more, or is 0. A modulus below the rounding of the chain, 9e-16 sqrt(n), counts as 0 if
-    its eigenvalues are well-conditioned. Everything else is refused: so is a small modulus of which fewer
-    digits are left, below about 1e-9 sqrt(n).
+    It is 1 if the chain is periodic or has several recurrent classes, and 0 for one state. The result has 6
+    digits or more, or is 0. A modulus below the rounding of the chain, 9e-16 sqrt(n), counts as 0 if
+    its eigenvalues are well-conditioned. Everything else is refused, including a small modulus with fewer
+    digits, below about 1e-9 sqrt(n).
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def second_eigenvalue_modulus(mrp: MarkovRewardProcess) -> float:
     Raises
     ------
     ConvergenceError
-        If rounding decides about it, or the eigenvalue of a large chain could not be found.
+        If rounding decides the result, or the eigenvalue of a large chain could not be found.
 
     Examples
     --------
@@ -176,8 +176,8 @@ def second_eigenvalue_modulus(mrp: MarkovRewardProcess) -> float:
         raise ConvergenceError(
             f"the second-largest eigenvalue modulus of this chain is about {found.modulus:.3g}, but may be "
             f"off by {found.error:.1g}, and {SURE:g} of itself must be certain: eigenvalues so small, or so "
-            "ill-conditioned, are decided by rounding; spectral_gap may still be known, and mixing_time does "
-            "without eigenvalues"
+            "ill-conditioned, are decided by rounding; spectral_gap may still be known, and mixing_time "
+            "needs no eigenvalues"
         )
     return found.modulus
 
@@ -185,15 +185,15 @@ def second_eigenvalue_modulus(mrp: MarkovRewardProcess) -> float:
 def spectral_gap(mrp: MarkovRewardProcess) -> float:
     """1 minus the second-largest eigenvalue modulus.
 
-    All eigenvalues count, also those near -1 (some authors leave them out). The gap of a reversible chain is
-    accurate relative to itself, however small.
+    All eigenvalues count, also those near -1 (some authors leave them out). The gap of a reversible chain
+    has a small relative error, however small it is.
 
     Eigenvalues of other chains may be so ill-conditioned that rounding moves them far. A chain that moves
-    from i to i + 1 with probability 0.9, and else restarts at 0, has the gap 1, but for 100 states there is a
-    chain with the gap 0.4 that differs from it by rounding. The gap is therefore found once more, for a chain
-    that was disturbed by thousands of times the rounding. If that moves it by more than 1e-6 of itself, it is
-    refused. What is returned has 6 digits or more: mostly 9, and 12 up to 1000 states whose eigenvalues are
-    well-conditioned. `mixing_time` needs no eigenvalues.
+    from i to i + 1 with probability 0.9, and otherwise restarts at 0, has the gap 1, but for 100 states
+    there is a chain with the gap 0.4 that differs from it by rounding. The gap is therefore computed again,
+    for a chain that was perturbed by thousands of times the rounding. If that moves it by more than 1e-6 of
+    itself, it is refused. The result has 6 digits or more: mostly 9, and 12 up to 1000 states whose
+    eigenvalues are well-conditioned. `mixing_time` needs no eigenvalues.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def spectral_gap(mrp: MarkovRewardProcess) -> float:
         raise ConvergenceError(
             f"the eigenvalues of this chain are too ill-conditioned: a gap of {found.gap:.3g} was found, and "
             f"one that differs by {found.error:.1g} for a chain that differs by {STIR:g}, so that neither "
-            "says much about the chain itself: mixing_time and mixing_time_bounds do without eigenvalues"
+            "says much about the chain itself: mixing_time and mixing_time_bounds need no eigenvalues"
         )
     return found.gap
 
@@ -227,7 +227,8 @@ def spectral_gap(mrp: MarkovRewardProcess) -> float:
 def gap_and_error(mrp: MarkovRewardProcess) -> tuple[float, float]:
     """Return the gap of `spectral_gap`, even if it is uncertain, and an estimate of its absolute error.
 
-    The gap of a reversible chain is seen in two ways, which agree to 1e-8 of it: that counts as its error.
+    The gap of a reversible chain is computed in two ways, which agree to a relative 1e-8: that counts as its
+    error.
     """
     found = _second(mrp)
     is_exact = mrp.num_states == 1 or not mrp.is_unichain or mrp.period > 1
@@ -260,9 +261,9 @@ def _second(mrp: MarkovRewardProcess) -> _Second:
     if is_reversible(mrp, poisson.stationary):
         return _of_reversible(mrp, poisson.stationary)
     found, moved = (_disturbed(poisson, size) for size in (0.0, STIR))
-    # A gap far below the unit of rounding is not seen in the modulus, nor a small modulus in the gap.
+    # The modulus does not show a gap far below the unit of rounding, nor the gap a small modulus.
     apart = max(abs(moved.modulus - found.modulus), abs(moved.gap - found.gap))
-    # No gap is negative: one that was found so is only known not to be larger than that.
+    # No gap is negative: a negative result only shows that the gap is not larger than that.
     below = max(-found.gap, 0.0)
     return _Second(found.modulus - below, found.gap + below, found.error + apart + below)
 
@@ -274,7 +275,7 @@ def _of_reversible(mrp: MarkovRewardProcess, stationary: Floats) -> _Second:
         return _Second.from_gap(loss / (1.0 + float(np.sqrt(1.0 - loss))))
     root = np.sqrt(stationary)
     symmetric = sparse.csr_array(sparse.diags_array(root) @ mrp.csr @ sparse.diags_array(1.0 / root))
-    # What differs between the two directions can move eigenvalues by as much.
+    # The difference between the two directions can move eigenvalues by as much.
     error = _rounding_floor(root.size) + 0.5 * float(sparse.linalg.norm(symmetric - symmetric.T))
     symmetric = sparse.csr_array(0.5 * (symmetric + symmetric.T))
     if root.size <= DENSE_SPECTRUM_STATES:
@@ -297,13 +298,13 @@ def _rounding_floor(size: int) -> float:
 
 
 def _disturbed(poisson: Poisson, stir: float) -> _Second:
-    """The second-largest modulus of the chain, disturbed by about `stir`: that near 1, or of all others."""
+    """The second-largest modulus of the chain, perturbed by about `stir`: near 1, or of all others."""
     floor = _rounding_floor(poisson.mrp.num_states)
     if _is_quick(poisson):
         return _Second.from_modulus(_largest_modulus(poisson, 1.0, stir), floor)
     slow = slowest_relaxation(poisson, stir)
     far = _largest_modulus(poisson, slow, stir)
-    # Powers of a large chain see the eigenvalues near 1 too, with fewer digits.
+    # Powers of a large chain also show the eigenvalues near 1, with fewer digits.
     error = POWER_ERROR if poisson.mrp.num_states > DENSE_SPECTRUM_STATES and slow < 1.0 else 0.0
     return _Second.from_modulus(far, floor) if 1.0 - far < slow - error else _Second.from_gap(slow)
 
@@ -334,7 +335,7 @@ def slowest_relaxation(poisson: Poisson, stir: float = 0.0) -> float:
     poisson : Poisson
         Applies the deviation matrix, whose eigenvalues are 1 / (1 - lambda).
     stir : float
-        Size of a disturbance of the deviation matrix, relative to its own.
+        Size of a perturbation of the deviation matrix, relative to its own size.
     """
     if _is_quick(poisson):
         return 1.0 - _largest_modulus(poisson, 1.0, stir)
@@ -351,7 +352,7 @@ def slowest_relaxation(poisson: Poisson, stir: float = 0.0) -> float:
 
 
 def _weights(poisson: Poisson) -> Floats:
-    """Root of the stationary law: a matrix that is scaled with it is as symmetric as the chain reversible."""
+    """Square root of the stationary law: a matrix scaled with it is symmetric if the chain is reversible."""
     law = poisson.stationary
     return np.sqrt(np.where(law > 0.0, np.maximum(law, SMALLEST_PROBABILITY), 1.0))
 
@@ -363,10 +364,10 @@ def _disturbance(size: int, stir: float) -> tuple[Floats, Floats]:
 
 
 def _all_eigenvalues(poisson: Poisson, matrix: Floats, stir: float) -> NDArray[np.complex128]:
-    """Eigenvalues of a matrix of the chain, disturbed relative to what it makes of a random vector.
+    """Eigenvalues of a matrix of the chain, perturbed relative to its product with a random vector.
 
-    A matrix that makes little of it has the rounding of the chain nevertheless, and is disturbed by more.
-    What leads from one communicating class to another has no part in them and is left out.
+    If that is small, the matrix still has the rounding of the chain, and is perturbed by more. Transitions
+    from one communicating class to another do not affect them and are left out.
     """
     size, root, class_of = poisson.mrp.num_states, _weights(poisson), poisson.mrp.structure.class_of
     same = class_of[:, np.newaxis] == class_of
@@ -407,7 +408,7 @@ def _largest_modulus(poisson: Poisson, slow: float, stir: float) -> float:
     def advance(values: Floats) -> Floats:
         return np.asarray(mrp.csr @ (values - stationary @ values))
 
-    # Eigenvalues crowd at the rim of a disc. High powers set their moduli apart, as long as none vanishes.
+    # Eigenvalues crowd at the rim of a disc. High powers separate their moduli, as long as none vanishes.
     probe = advance(_probe(mrp.num_states))
     steps = 1
     while steps < FEW_STEPS and np.linalg.norm(probe) > VANISHED * mrp.num_states**0.5:
@@ -435,13 +436,13 @@ def _arnoldi(apply: Callable[[Floats], Floats], size: int, what: str) -> NDArray
     except ArpackNoConvergence as error:
         raise ConvergenceError(
             f"the largest eigenvalues {what} could not be told apart: {error}; mixing_time_bounds "
-            "does without them"
+            "needs no eigenvalues"
         ) from error
     return np.asarray(found)
 
 
 def _probe(size: int) -> Floats:
-    """Random vector, always the same, so that answers depend on the chain alone."""
+    """Random vector, always the same, so that answers depend only on the chain."""
     return np.random.default_rng(0).standard_normal(size)
 
 
@@ -464,7 +465,7 @@ DETAILED_BALANCE = 1e-10
 """Flows in both directions agree this well, relatively, in a chain whose eigenvalues can be trusted."""
 
 TIE = 1e-12
-"""A distance this close to eps, relatively, and known this well, counts as equal to it."""
+"""A distance with this relative difference from eps, and known this well, counts as equal to it."""
 
 LONGEST_BLOCK = 1_024
 """Longest block of steps that is searched for a contraction."""
@@ -500,8 +501,8 @@ def mixing_time(mrp: MarkovRewardProcess, eps: float) -> int:
     mrp : MarkovRewardProcess
         With one recurrent class, aperiodic. Above 1000 states there may be no transient states.
     eps : float
-        At least 1e-290. What can be resolved depends on the chain: powers of P are off by about n t units of
-        rounding after t steps, until they shrink.
+        At least 1e-290. The smallest useful eps depends on the chain: powers of P are off by about n t units
+        of rounding after t steps, until they shrink.
 
     Raises
     ------
@@ -541,12 +542,12 @@ def mixing_time_or_bound(mrp: MarkovRewardProcess, eps: float) -> tuple[int, boo
 def mixing_time_bounds(mrp: MarkovRewardProcess, eps: float) -> MixingTimeBounds:
     """Return bounds on `mixing_time`.
 
-    Up to 1000 states they differ by what the rounding of powers of P leaves open, mostly nothing, and one
-    step if a distance equals `eps` to rounding. Above, the lower bound of a
+    Up to 1000 states they differ only by the effect of rounding in powers of P: mostly not at all, and by
+    one step if a distance equals `eps` to rounding. Above, the lower bound of a
     reversible chain is log(1/eps) / -log|lambda| for an eigenvalue lambda of P (1 if none was found); of any
     other chain it is 1, because its eigenvalues may be ill-conditioned. The upper bound is the first multiple
     t of k with omega_k^(t/k) sqrt(1/mu_min - 1) <= eps, where omega_k is the largest |P^k z|_D over
-    |z|_D = 1, mu^T z = 0, and k is the power of 2 that gives the least bound.
+    |z|_D = 1, mu^T z = 0, and k is the power of 2 that gives the smallest bound.
 
     Parameters
     ----------
@@ -630,9 +631,9 @@ class _Power(NamedTuple):
     def after(self, other: _Power, stationary: Floats) -> _Power:
         """Return the product with another power, and the error that both errors and rounding leave.
 
-        With A = P^k - e mu^T and an error E, A E = P^k E - e mu^T E. P^k makes no error larger, and mu^T E is
-        seen, because mu^T A is 0. So errors add up, and do not grow like products of the distances, which are
-        up to 2; E A likewise.
+        With A = P^k - e mu^T and an error E, A E = P^k E - e mu^T E. P^k makes no error larger, and mu^T E
+        can be computed, because mu^T A is 0. So errors add up, and do not grow like products of the
+        distances, which are up to 2; E A likewise.
         """
         first = min(other.error * self.distance, other.error + float(np.abs(stationary @ other.matrix).sum()))
         second = min(self.error * other.distance, self.error + float(np.abs(self.matrix.sum(axis=1)).max()))
@@ -672,7 +673,7 @@ def _bounded(mrp: MarkovRewardProcess, eps: float) -> _Bounds:
 
 
 def _upper_bound(mrp: MarkovRewardProcess, stationary: Floats, eps: float) -> int:
-    """Least bound from contractions over 1, 2, 4, ... steps, as long as more steps make it smaller."""
+    """Smallest bound from contractions over 1, 2, 4, ... steps, as long as more steps make it smaller."""
     best, steps = math.inf, 1
     while steps <= min(best, LONGEST_BLOCK):
         gap = contraction_gap(mrp.csr, stationary, steps)
@@ -683,8 +684,8 @@ def _upper_bound(mrp: MarkovRewardProcess, stationary: Floats, eps: float) -> in
         steps *= 2
     if best == math.inf:
         raise ConvergenceError(
-            f"no contraction in {LONGEST_BLOCK} steps, so that the mixing time has no bound: the chain moves "
-            "almost without chance"
+            f"no contraction in {LONGEST_BLOCK} steps, so the mixing time has no bound: the chain moves "
+            "almost without randomness"
         )
     return int(best)
 

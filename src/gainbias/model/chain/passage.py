@@ -1,10 +1,11 @@
 """How long it takes to reach some states, and how likely it is.
 
-`hitting_times` and `hitting_probabilities` first settle from the structure alone which states reach the
-targets for certain, never, or perhaps. What is left are the equations of a chain that leaks into the targets.
+`hitting_times` and `hitting_probabilities` first determine from the structure alone which states reach the
+targets for certain, never, or perhaps. The rest are the equations of a chain that leaks into the targets.
 
-The variance has no difference of large numbers: with h the mean, a step from s to s' changes what is still to
-be expected by h(s') - h(s) + 1, of mean zero, and the variance adds up the mean squares of these changes.
+The variance involves no difference of large numbers: with h the mean, a step from s to s' changes the
+expected remaining time by h(s') - h(s) + 1, of mean zero, and the variance adds up the mean squares of these
+changes.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ class HittingTimes(InNotebooks):
     Attributes
     ----------
     targets : bool ndarray, shape (n,)
-        The states that are to be reached.
+        The states to be reached.
     mean : ndarray, shape (n,)
         Expected number of steps, or time for a process with durations or made by `from_rates`: 0 on the
         targets, and infinite where they are not reached for certain.
     variance : ndarray, shape (n,)
-        Variance of it, infinite where the mean is. One that is smaller than its error may be 0. Not a number,
-        with an infinite error and a note, if the process has durations without their variances.
+        Variance of it, infinite where the mean is. If it is smaller than its error it may be 0. nan, with an
+        infinite error and a note, if the process has durations without their variances.
     mean_error, variance_error : ndarray, shape (n,)
         Proved bounds on the absolute errors; 0 on the targets and where the mean is infinite.
     method : str
@@ -80,7 +81,7 @@ class HittingProbabilities(InNotebooks):
     Attributes
     ----------
     targets : bool ndarray, shape (n,)
-        The states that are to be reached.
+        The states to be reached.
     probability : ndarray, shape (n,)
         Exactly 1 or 0 where the structure of the chain decides it.
     error : ndarray, shape (n,)
@@ -110,7 +111,7 @@ def hitting_times(mrp: MarkovRewardProcess, targets: Any) -> HittingTimes:
     Parameters
     ----------
     mrp : MarkovRewardProcess
-        The process; its rewards play no part, and it may have several recurrent classes.
+        The process; its rewards do not matter, and it may have several recurrent classes.
     targets : int, label, sequence of them, or bool ndarray of shape (n,)
         The states to be reached. If the process has labels, a state is named by its label; an integer is the
         number of a state unless labels are integers themselves.
@@ -123,9 +124,9 @@ def hitting_times(mrp: MarkovRewardProcess, targets: Any) -> HittingTimes:
     Raises
     ------
     ValueError
-        If `targets` is empty, holds all states, or names something that is no state.
+        If `targets` is empty, contains all states, or names something that is not a state.
     ConvergenceError
-        If no method finds a useful digit, as where the targets are more than some 1e300 jumps away.
+        If no method finds a useful digit, for example if the targets are more than about 1e300 jumps away.
 
     Examples
     --------
@@ -163,7 +164,7 @@ def hitting_probabilities(mrp: MarkovRewardProcess, targets: Any) -> HittingProb
     Parameters
     ----------
     mrp : MarkovRewardProcess
-        The process; its rewards play no part, and it may have several recurrent classes.
+        The process; its rewards do not matter, and it may have several recurrent classes.
     targets : int, label, sequence of them, or bool ndarray of shape (n,)
         The states to be reached, as in `hitting_times`.
 
@@ -174,7 +175,7 @@ def hitting_probabilities(mrp: MarkovRewardProcess, targets: Any) -> HittingProb
     Raises
     ------
     ValueError
-        If `targets` is empty, holds all states, or names something that is no state.
+        If `targets` is empty, contains all states, or names something that is not a state.
     ConvergenceError
         If no method finds a useful digit.
 
@@ -208,7 +209,7 @@ def hitting_probabilities(mrp: MarkovRewardProcess, targets: Any) -> HittingProb
 
 
 def target_mask(mrp: MarkovRewardProcess, targets: Any, name: str) -> Bools:
-    """Return `targets` as a mask, (n,), that holds neither no state nor all states.
+    """Return `targets` as a mask, (n,), with at least one state, but not all.
 
     Examples
     --------
@@ -289,7 +290,7 @@ def _reached_backwards(back: CsrArray, ends: Ints, blocked: Bools | None) -> Boo
     if ends.size == 0:
         return reached[:n]
     data = np.ones(back.nnz) if blocked is None else (~blocked[back.indices]).astype(np.float64)
-    # One more node that leads to all ends, so that one search serves them.
+    # One more node that leads to all ends, so that one search is enough.
     graph = sparse.csr_array(
         (
             np.concatenate([data, np.ones(ends.size)]),
@@ -315,7 +316,7 @@ class TimeMoments(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """What steps from the states inside take, and what of it is random.
+    """The durations of steps from the states inside, and their randomness.
 
     Attributes
     ----------
@@ -324,7 +325,7 @@ class _Steps(NamedTuple):
     doubt : (m,) array
         Bound on its error.
     taken : (k,) array
-        What a step along each stored transition adds to the change of what is still to be expected.
+        What a step along each stored transition adds to the change of the expected remaining time.
     held : (m,) array
         The same for staying.
     unit : float
@@ -332,7 +333,7 @@ class _Steps(NamedTuple):
     spread, spread_error : (m,) arrays or None
         The variance of the duration given state and successor; None if nothing is known about it.
     unsettled : (m,) array
-        By what part of itself the row of each state misses 1, where durations are averaged over it.
+        The relative deviation of each row sum from 1, if durations are averaged over rows.
     """
 
     mean: Doubled
@@ -346,10 +347,10 @@ class _Steps(NamedTuple):
 
 
 def _steps_of(mrp: MarkovRewardProcess, inside: Ints) -> _Steps:
-    """Return the durations of steps: 1, or what the process says.
+    """Return the durations of steps: 1, or those of the process.
 
-    In continuous time a step has a random length of mean 1 and variance 1, in the same unit. The two together
-    leave the mean square of the jumps alone, as if steps took no time.
+    In continuous time a step has a random length of mean 1 and variance 1, in the same unit. Together they
+    leave only the mean square of the jumps, as if steps took no time.
     """
     nothing, ones = np.zeros(len(inside)), np.ones(len(inside))
     rows = mrp.csr[inside]
@@ -416,7 +417,7 @@ def _times(chain: LeakingChain, steps: _Steps) -> TimeMoments:
         second = chain.solve_for(Doubled(squares, low), doubt=doubt)
         variance, variance_error = _rounded(second, inside)
     except MethodError as reason:
-        # The square of a number may leave the range of double precision where the number does not.
+        # The square of a number may leave the range of double precision even if the number does not.
         variance, variance_error = np.full((2, len(inside)), np.inf)
         notes = (*notes, f"nothing is known about the variance: {reason}")
     variance_error = variance_error + np.maximum(-variance, 0.0)
@@ -424,7 +425,7 @@ def _times(chain: LeakingChain, steps: _Steps) -> TimeMoments:
 
 
 def _rounded(answer: BoundedSolution, inside: Ints) -> tuple[Floats, Floats]:
-    """Return the solution inside, rounded, and the bound on its error with that rounding."""
+    """Return the solution inside, rounded, and the bound on its error including that rounding."""
     return answer.x.high[inside], (answer.error + np.abs(answer.x.rest[inside])) * (1.0 + 2 * EPSILON)
 
 
@@ -442,9 +443,9 @@ def write_squared_changes(
     squares_low: Floats,
     doubt: Floats,
 ) -> None:
-    """Write the mean square of the change of what is still to be expected, (m,), and a bound on its error.
+    """Write the mean square of the change of the expected remaining time, (m,), and a bound on its error.
 
-    The squares have twice the digits. A step counts as much as it takes, and whoever stays loses that.
+    The squares have twice the digits. Each step adds its duration, also if the state does not change.
     """
     for i in range(len(states)):
         own = states[i]

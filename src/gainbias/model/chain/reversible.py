@@ -52,7 +52,7 @@ SMALLEST_PROBABILITY = 1e-150
 """Products of two stationary probabilities must stay in the range of double precision."""
 
 AGREEMENT = 1e-8
-"""The eigenvalue seen through the inverse and through the energy must agree this well, relatively."""
+"""The eigenvalue from the inverse and from the energy must agree to this relative accuracy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class FlowNetwork:
 
     @cached_property
     def _strengths(self) -> Floats:
-        """Total flow at each state: the stationary law, up to its rounding."""
+        """Total flow at each state: the stationary law, up to rounding."""
         return np.asarray(self.flows @ np.ones(self.num_states))
 
     @cached_property
@@ -213,7 +213,7 @@ def check_in_range(stationary: Floats) -> None:
         raise ValueError(
             f"state {int(stationary.argmin())} has a stationary probability of {stationary.min():.3g}, and "
             f"below {SMALLEST_PROBABILITY:g} double precision cannot weigh states by it: leave out states "
-            "that are never seen"
+            "that are practically never visited"
         )
 
 

@@ -3,10 +3,11 @@
 `find_blocks` finds the blocks, if there are any; `prepare_aggregation` makes a solver of them.
 
 Such a chain settles quickly inside each block and very slowly between blocks, which stalls every method
-that only multiplies. Two levels take care of one each: the *coarse* chain of whole blocks, weighted by the
+that only multiplies. Two levels handle one each: the *coarse* chain of whole blocks, weighted by the
 stationary law inside them, and the blocks one by one, factorised together as a chain that leaks (Simon and
 Ando 1961; Takahashi 1975; Koury, McAllister and Stewart 1984). The error shrinks in each cycle by about the
-strength of the coupling. The coarse chain may again fall apart: it is solved by the same choice of methods.
+strength of the coupling. The coarse chain may again consist of weakly coupled blocks: its method is chosen
+in the same way.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ THRESHOLDS = (1e-2, 1e-3, 1e-6, 1e-9)
 """A transition weaker than this, relative to all that leaves its state, may separate two blocks."""
 
 MOST_COUPLING = 0.03
-"""All transitions from a state to other blocks may have this part together, unless it is a block alone."""
+"""Largest share of all transitions from a state to other blocks, unless the state is a block by itself."""
 
 LARGEST_BLOCK = 5_000
 """Larger blocks are refused: they would take too long to factorise."""
@@ -84,7 +85,7 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
         sizes = np.bincount(block_of)
         if not 1 < count <= n / 2 or sizes.max() > LARGEST_BLOCK:
             continue
-        # A state that is a block of its own has nothing inside that would have to settle first.
+        # A state that is a block by itself has nothing inside that must settle first.
         across = (block_of[source] != block_of[transitions.indices]) & (sizes[block_of[source]] > 1)
         if np.bincount(source[across], strength[across], minlength=n).max() <= MOST_COUPLING:
             return np.asarray(block_of, dtype=np.intp)
@@ -105,7 +106,7 @@ def _weakest(transitions: CsrArray, begin: int, end: int) -> float:
 
 @dataclass
 class AggregationSolver:
-    """A chain solved on two levels; `gainbias.model.solve.solution.Solver` says what it offers."""
+    """A chain solved on two levels; see `gainbias.model.solve.solution.Solver`."""
 
     stationary: Floats
     iterations: int
@@ -137,7 +138,7 @@ class AggregationSolver:
         return x
 
     def _cycle(self, right: Floats) -> Floats:
-        """Return about the x with ``x - P x = right`` and average 0."""
+        """Return an approximate x with ``x - P x = right`` and average 0."""
         self.iterations += 1
         block_means = self._means(right)
         level = self._coarse.solve((block_means - self._coarse.average(block_means)) / self._scale)
@@ -183,7 +184,7 @@ def prepare_aggregation(
     leak = row_sums(between)
     factors = _factorise_blocks(_part(transitions, source, ~across), leak, block_of, budget)
     law, change, cycles = np.full(n, 1.0 / n), np.inf, 0
-    # What a cycle leaves of an error. A law that is easy to find may hide it, but not the coupling.
+    # The error that a cycle leaves. A law that is easy to find may hide it, but not the coupling.
     inside = row_sums(_part(transitions, source, ~across & (source != transitions.indices)))
     has_company = np.bincount(block_of)[block_of] > 1
     shrinks = float(np.max((leak / (leak + inside))[has_company]))

@@ -1,8 +1,8 @@
 """Bounds on the error of each number that elimination finds, which rounding cannot break.
 
 `with_bounds` returns them. One state of each recurrent class is its root, and ``to_roots(f)`` is the sum
-of f that is expected before the chain is at a root. Elimination finds it for any f that is not negative, each
-number right to a small part of itself. The error e of a candidate (g, W) that leaves the residual
+of f that is expected before the chain is at a root. Elimination computes it for any f that is not negative,
+with a small relative error of each number. The error e of a candidate (g, W) that leaves the residual
 ``res = R - g - (W - P W)`` obeys ``e - P e = (true gain - g) - res``, therefore
 
     |true gain - g|         <=  mean of |res| under the stationary law
@@ -12,9 +12,9 @@ number right to a small part of itself. The error e of a candidate (g, W) that l
 The residual is computed with twice the digits and its own rounding is added to it; the law, its error, and
 the means come from `gainbias.model.solve.elimination.law`.
 
-Where values span more than the 32 digits that a residual sees, this says nothing. But there the values that
-elimination finds at once are right to a part of what absolute rewards would give, whatever the chain is. That
-is the second bound, and the smaller one counts, state by state.
+If values span more than the 32 digits of a residual, this says nothing. But then the values that
+elimination gives at once are right to a fraction of what absolute rewards would give, whatever the chain.
+That is the second bound, and the smaller one counts, state by state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gainbias.model.solve.vectors import largest_of, span_of
 from gainbias.types import Floats
 
 POOR = 1e-10
-"""A bound above this part of the span is worth the second bound."""
+"""If a bound is above this fraction of the span, the second bound is tried."""
 
 MARGIN = 1.0 + 1e-9
 """Covers the rounding of sums of numbers that are not negative."""
@@ -57,14 +57,14 @@ class BoundedAnswer(NamedTuple):
     def error_bound(self, rewards: Floats) -> float:
         """Return the error of the gain relative to the largest reward or of the bias relative to its span.
 
-        A bias without a span is that of constant rewards: its error is relative to the largest of them.
+        A bias without a span belongs to constant rewards: its error is relative to the largest of these.
         """
         of_gain = relative(largest_of(self.gain_error), largest_of(rewards))
         span = span_of(self.bias) or largest_of(rewards)
         return max(of_gain, relative(largest_of(self.bias_error), span))
 
     def plus(self, more: BoundedAnswer) -> BoundedAnswer:
-        """Return the same with bounds that allow for rewards larger by those that `more` is the answer to."""
+        """Return the same with bounds that allow for errors of the rewards; `more` is the answer to these."""
         gain_error = self.gain_error + np.abs(more.gain) + more.gain_error
         bias_error = self.bias_error + np.abs(more.bias) + more.bias_error
         return BoundedAnswer(self.gain, self.bias, gain_error, bias_error)
@@ -77,7 +77,7 @@ def with_bounds(
     refined: GainAndBias,
     solver: EliminationSolver,
 ) -> BoundedAnswer:
-    """Return the gain and the bias that are known best, and bounds on their errors.
+    """Return the most accurate gain and bias, and bounds on their errors.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def with_bounds(
     rewards : Doubled
         Expected one-step rewards.
     found : GainAndBias
-        What is returned if it is known well, or as well as what elimination finds at once.
+        Returned if it is accurate, or as accurate as the answer of elimination before refinement.
     refined : GainAndBias
         The same with more digits.
     solver : EliminationSolver
@@ -107,7 +107,7 @@ def with_bounds(
 def _by_residual(
     rows: Sparse, rewards: Doubled, found: GainAndBias, refined: GainAndBias, solver: EliminationSolver
 ) -> BoundedAnswer:
-    """Return what was found, with bounds from the residual of what was refined."""
+    """Return what was found, with bounds from the residual of the refined answer."""
     gain, not_flat = harmonic(rows, refined.gain, solver)
     most = bounded_residual(rows, rewards.high, gain.minus(Doubled(rewards.rest)), refined.bias).most
     most = by_blocks(lambda most, reward: most + EPSILON**2 * np.abs(reward), most, rewards.high)
@@ -140,7 +140,7 @@ def by_elimination(rows: Sparse, rewards: Doubled, solver: EliminationSolver) ->
 
 
 def harmonic(rows: Sparse, gain: Doubled, solver: EliminationSolver) -> tuple[Doubled, Floats]:
-    """Return a gain that is its own mean after a step, and how far it may be from that, (n,)."""
+    """Return a gain that equals its own mean after a step, and how far it may be from that, (n,)."""
     nothing = np.zeros(len(gain.high))
     if solver.num_classes == 1:
         return gain, nothing
@@ -153,7 +153,7 @@ def harmonic(rows: Sparse, gain: Doubled, solver: EliminationSolver) -> tuple[Do
 def _gain_error(rewards: Doubled, gain: Doubled, not_flat: Floats, solver: EliminationSolver) -> Floats:
     """Return a bound on the error of a gain, (n,), from the law alone.
 
-    The law knows the gain to nearly all digits of the rewards, however huge the bias is.
+    The law gives the gain to nearly all digits of the rewards, however huge the bias.
     """
     at_roots = _mean_of_signed(rewards.minus(gain), solver)
     return np.asarray(
@@ -200,7 +200,7 @@ def largest_extended(at_roots: Floats, solver: EliminationSolver) -> Floats:
 
 
 def _enlarged(values: Floats, missed: float | Floats, solver: EliminationSolver) -> Floats:
-    """Return a bound on values that are not negative, from what elimination found and what it missed."""
+    """Return a bound on non-negative values, from what elimination found and what it missed."""
     rounding = solver.rounding
 
     def bound(part: Floats, missed: float | Floats) -> Floats:
@@ -218,13 +218,13 @@ def _missed(values: Floats, right: Floats, solver: EliminationSolver) -> Floats:
 
 
 def _unseen(right: Floats, solver: EliminationSolver) -> Floats:
-    """Return a bound on what a solve for a right side loses to products too small to be numbers, (n,)."""
+    """Return a bound on what a solve for a right side loses to products that underflow, (n,)."""
     part = min(1.0, 2.0 * largest_of(right))
     return np.asarray(by_blocks(lambda unseen: part * unseen, solver.unseen))
 
 
 def _lost(values: Floats, solver: EliminationSolver) -> float | Floats:
-    """Return a bound on what lost transitions may have moved values of states, or of roots, by."""
+    """Return a bound on how much lost transitions may have moved values of states, or of roots."""
     if not solver.loses_transitions:
         return 0.0
     inside = solver.is_recurrent

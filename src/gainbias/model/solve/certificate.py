@@ -1,4 +1,4 @@
-"""The measured error of an answer: refinement until nothing moves, and what is left.
+"""The measured error of an answer: refinement until nothing changes, and the error that remains.
 
 Start reading in `solve_and_certify`. `stationary_errors` is about the law.
 
@@ -9,13 +9,13 @@ candidate (gain g, bias W) obeys the same equation as the answer itself. With
 
 the gain is off by the long-run average of ``res`` and the bias by the solution x of ``x - P x = res -
 average(res)``. So one more solve measures the error, applying it removes it, and repeating until nothing
-moves (iterative refinement with a doubled residual; Demmel et al. 2006) leaves an error of a few units in
+changes (iterative refinement with a doubled residual; Demmel et al. 2006) leaves an error of a few units in
 the last place whenever the solver is any good at all.
 
-What is left has a bound for elimination, which `gainbias.model.solve.bounds` finds. For other methods the
-size of the last correction is the estimate that is reported. But for a method that iterates, "solved" must
-itself be doubted: it may have stopped before a slow mode moved. It is therefore made to solve for a random
-right side too, which contains every mode, and the growth that it shows there scales the estimate.
+For elimination, `gainbias.model.solve.bounds` has a bound on the remaining error. For other methods the
+size of the last correction is reported as an estimate. But an iterative method may have stopped before a
+slow mode moved. It must therefore also solve for a random right side, which contains every mode, and the
+growth of that solution scales the estimate.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ MOST_BIAS_REFINEMENTS = 30
 """Number of refinements after which the error is taken as it is."""
 
 LARGEST_REWARD = 850
-"""Rewards above 2 to this power are made smaller: products with twice the digits must not overflow."""
+"""Rewards above 2 to this power are scaled down: products with twice the digits must not overflow."""
 
 NOISE_LEFT = 1e-4
-"""Largest part of a random right side that may be left after it was solved for twice."""
+"""Largest part of a random right side that may be left after two solves."""
 
 
 class NoiseSolution(NamedTuple):
@@ -101,10 +101,10 @@ class Certified:
     error_bound : float
         Error of the gain relative to ``max |R|`` or of the bias relative to its span, whichever is larger.
     noise : NoiseSolution or None
-        For a method that iterates, what it made of a random right side.
+        For an iterative method, its solution for a random right side.
     from_rewards : float
-        The part of `error_bound` that comes from averaging rewards of transitions over rows that sum to 1 up
-        to rounding only.
+        The part of `error_bound` that comes from averaging rewards of transitions over rows that sum to 1
+        only up to rounding.
     mean_duration : MeanDuration or None
         For a process with durations; its gain is per unit of time.
     """
@@ -122,7 +122,7 @@ class Certified:
 
 @dataclass(frozen=True)
 class _Refined:
-    """Where refinement ended: the answer as it is, and with one more correction."""
+    """The end of refinement: the answer, and the answer with one more correction."""
 
     gain: Doubled
     bias: Doubled
@@ -132,7 +132,7 @@ class _Refined:
 
 
 def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver: Solver) -> Certified:
-    """Return gain and bias, refined until nothing moves, with the measured error that is left.
+    """Return gain and bias, refined until nothing changes, with the measured remaining error.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def _larger(answer: Certified, power: int) -> Certified:
 
 
 def _with_doubt(rows: Sparse, expected: Expected, answer: Certified, solver: Solver) -> Certified:
-    """Return an answer whose errors allow for rewards that are larger by what is left open about them."""
+    """Return an answer whose errors include the uncertainty of the rewards."""
     nothing = constant_like(0.0, expected.doubt)
     if isinstance(solver, EliminationSolver):
         more = by_elimination(rows, Doubled(expected.doubt), solver)
@@ -238,7 +238,7 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
         errors.append(max(relative(gain_error, most), relative(bias_error, span)))
         before = gain, bias
         gain, bias = gain.plus(shift), bias.plus(correction)
-        # One small correction may be luck; and one that does not shrink may be the rounding of a huge bias.
+        # One small correction may be luck; one that does not shrink may be the rounding of a huge bias.
         if max(errors[-2:]) <= EPSILON or (len(errors) > 2 and errors[-1] > 0.5 * errors[-3]):
             break
     else:
@@ -252,25 +252,25 @@ def stationary_errors(
 ) -> tuple[Floats, float]:
     """Return the absolute error of each stationary probability, (n,), and of all together.
 
-    They are bounds for elimination. A law by a method that iterates is off by e = (mu P - mu) H with the
+    They are bounds for elimination. A law by an iterative method is off by e = (mu P - mu) H with the
     deviation matrix H. The solution for a random right side s is H s, so that (mu P - mu) (H s) = e s is
-    known, which is about as large as the norm of e. So is the bias for the rewards, as a second side that
-    costs nothing: one such number may be small by chance, hence the larger counts, and 100 times that is
-    taken. The sum of absolute errors is at most sqrt(n) times the norm.
+    known, which is about as large as the norm of e. The same holds for the bias of the rewards, a second
+    side that costs nothing. One such number may be small by chance, so the larger one counts, and 100
+    times that is taken. The sum of absolute errors is at most sqrt(n) times the norm.
 
     Parameters
     ----------
     transitions : (n, n) csr_array
         The chain.
     transient : int array
-        Its transient states, whose probability is 0 without an error; that of others may be too small to be
-        a number, and then it has one.
+        Its transient states, whose probability is 0 without an error; that of others may underflow to 0,
+        and then it has an error.
     solver : Solver
         The chain, solved.
     answer : Certified
         Gain and bias. Its noise is measured if it is None.
     rewards : (n,) array
-        What it answers: expected one-step rewards.
+        The expected one-step rewards of the answer.
     """
     if isinstance(solver, EliminationSolver):
         error = solver.law.given_error
@@ -320,7 +320,7 @@ def _bounded(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Eliminat
 
 
 def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver) -> Certified:
-    """Return an answer with a bias of average 0, its error increased by what the refinement did not see."""
+    """Return an answer with a bias of average 0, its error increased by what the refinement missed."""
     bias = combined(refined.bias.high, -1.0, solver.average(refined.bias.high))
     span, largest = span_of(bias), largest_of(rewards.high)
     # The average of the bias is a gain like any other: that of a process whose reward is the bias.
@@ -358,7 +358,7 @@ def _solved_noise(rows: Sparse, solver: Solver) -> NoiseSolution:
     solution = solution.plus(solver.solve(combined(res, -1.0, solver.average(res))))
     left = _ratio(bellman_residual(rows, noise, average, solution), noise)
     if not left <= NOISE_LEFT:
-        raise MethodError(f"{left:.1e} of a random right side is left after it was solved for")
+        raise MethodError(f"{left:.1e} of a random right side is left after a solve for it")
     growth = _ratio(solution.high, noise)
     return NoiseSolution(solution.high, growth, (left + EPSILON) * growth * largest_of(solution.high))
 

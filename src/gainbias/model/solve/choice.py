@@ -1,7 +1,7 @@
-"""The choice of a method: all that may serve take turns until one of them meets the tolerance.
+"""The choice of a method: all suitable ones take turns until one of them meets the tolerance.
 
-`first_that_meets` is the choice; `candidates` lists the methods that may serve and what a trial of each
-costs. `turns` says whose turn it is.
+`first_that_meets` is the choice; `candidates` lists the suitable methods and what a trial of each costs.
+`turns` says whose turn it is.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats
 
 METHODS = ("dense-gth", "sparse-gth", "incomplete-gth", "power", "krylov", "aggregation")
-"""Names that a user may ask for."""
+"""Names that a user may choose."""
 
 ELIMINATIONS = ("dense-gth", "sparse-gth")
 """The methods whose errors are bounds; those of all others are estimates."""
@@ -54,8 +54,8 @@ LAW_DIGITS, ANSWER_DIGITS = 15.0, 63.0
 CHEAP_PRODUCTS = 500
 """An elimination that costs no more than this many products is done before anything else is tried.
 
-Methods that multiply take some hundred products on the quickest chains and many thousand on slow ones, and
-they estimate errors for which elimination has bounds.
+Methods that only multiply take some hundred products on the quickest chains and many thousand on slow
+ones, and they estimate errors for which elimination has bounds.
 """
 
 THIN_CHAIN_ENTRIES = 6
@@ -70,7 +70,7 @@ Answers = tuple[Solver, list[Certified]]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method that may serve.
+    """A suitable method.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Candidate:
     prepare : callable
         Makes its solver.
     trial : float
-        Work after which it is known how it gets on; 0 if it is best done at once.
+        Work after which its progress can be judged; 0 if it is best done at once.
     cheap : float
         Work that is always worth it.
     """
@@ -167,7 +167,7 @@ def first_that_meets(
 
 
 def _best(reached: list[Answers], rewards: list[Floats]) -> Answers | None:
-    """Return the answers with the smallest error bound of those that know the gain, or None."""
+    """Return the answers with the smallest error bound among those with a useful gain, or None."""
 
     def errors(found: Answers) -> tuple[float, float]:
         of_gain = (
@@ -181,7 +181,7 @@ def _best(reached: list[Answers], rewards: list[Floats]) -> Answers | None:
 
 
 def _refusal(mrp: MarkovRewardProcess, tol: float, method: str, tried: list[str], is_late: bool) -> str:
-    """Return what an error says: what was tried, and what helps on this machine and in this case."""
+    """Return the text of an error: what was tried, and what helps on this machine and in this case."""
     scale = "scale the rewards or leave out the rarest transitions, if numbers leave the range of floats"
     if mrp.mean_durations is not None:
         scale = f"choose another unit of time, {scale}"
@@ -215,7 +215,7 @@ def _answer(
 
 
 def _advance(turn: Turn[Answers], turns: list[Turn[Answers]], budget: Budget) -> None:
-    """Give a method its next slice, and at most half of the time that is left if there are others."""
+    """Give a method its next slice, and at most half of the remaining time if there are others."""
     others = [other for other in turns if other is not turn]
     if not others:
         turn.advance(inf)
@@ -264,7 +264,7 @@ def _cause(answer: Certified) -> str:
 
 
 def candidates(mrp: MarkovRewardProcess, method: str) -> list[Candidate]:
-    """Return the methods that may serve."""
+    """Return the suitable methods."""
     csr, structure, n = mrp.csr, mrp.structure, mrp.num_states
     recurrent = structure.recurrent[0]
     slice_of_products = FIRST_PRODUCTS * product_work(csr)
@@ -294,14 +294,15 @@ def candidates(mrp: MarkovRewardProcess, method: str) -> list[Candidate]:
         lambda budget: prepare_incomplete(csr, recurrent, budget),
         work_to_prepare(csr) + 3 * slice_of_products,
     )
-    blocks = find_blocks(csr) if method in ("auto", "aggregation") and mrp.is_irreducible else None
+    of_use = method == "aggregation" or (method == "auto" and not full)
+    blocks = find_blocks(csr) if of_use and mrp.is_irreducible else None
     aggregation = Candidate(
         "aggregation", lambda budget: prepare_aggregation(csr, blocks, _coarse_solver(budget), budget), 0.0
     )
     if method != "auto":
         return [one for one in (incomplete, power, krylov, aggregation) if one.name == method]
     chosen = [power, krylov, incomplete, direct]
-    if blocks is not None and not full:
+    if blocks is not None:
         chosen.insert(0, aggregation)
     if direct is gth and n <= MOST_DENSE_STATES:
         chosen.append(replace(dense, trial=PER_OPERATION * n**3))

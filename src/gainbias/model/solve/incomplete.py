@@ -1,13 +1,14 @@
-"""Incomplete elimination: an approximate inverse that fills nothing in, for a search that corrects its error.
+"""Incomplete elimination: an approximate inverse without fill-in, for a search that corrects its error.
 
-`prepare_incomplete` makes the solver. It is for chains that are slow and that elimination would fill in:
+`prepare_incomplete` makes the solver. It is for slow chains with heavy fill-in:
 walks and fields in three dimensions, networks of queues.
 
 All states but one, the root, are eliminated as in `elimination`, without subtraction, but transitions that
-would be new are not kept. Most of such a transition stays where it comes from (so that constants are still
-solved for exactly; Gustafsson 1978), and the rest is taken to leave the chain, which keeps the factors well
-conditioned. The factors precondition BiCGSTAB (van der Vorst 1992), for the bias and, transposed, for the
-stationary law. The order is that of Cuthill and McKee, in which few transitions would be new.
+would be new are not kept. Most of such a transition is added to the probability of staying (so that
+constants are still solved for exactly; Gustafsson 1978), and the rest is taken to leave the chain, which
+keeps the factors well conditioned. The factors precondition BiCGSTAB (van der Vorst 1992), for the bias and,
+transposed, for the stationary law. The order is that of Cuthill and McKee, in which few transitions would be
+new.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from gainbias.model.solve.turns import PER_ENTRY, PER_STATE, PER_SWEPT_ENTRY
 from gainbias.types import Floats, Ints
 
 KEPT = 0.9
-"""Part of a dropped transition that stays where it comes from; the rest leaves the chain."""
+"""Part of a dropped transition that is added to staying; the rest leaves the chain."""
 
 SEARCH_TOLERANCE = 1e-7
 """Residual of a solve relative to its right side; on slow chains rounding leaves no more digits."""
 
 BYTES_PER_KEPT_ENTRY = 80
-"""Memory for a stored transition: the chain without its root, the factors, and copies meanwhile."""
+"""Memory for a stored transition: the chain without its root, the factors, and temporary copies."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,13 @@ class IncompleteFactors:
         return np.asarray(self.exits * x - self.chain.T @ x)
 
     def solve(self, right: Floats) -> Floats:
-        """Return about the x with ``M x = right``."""
+        """Return an approximate x with ``M x = right``."""
         x = right.copy()
         sweep_right(self.chain.indptr, self.chain.indices, self.values, self.pivots, x)
         return x
 
     def solve_transposed(self, left: Floats) -> Floats:
-        """Return about the x with ``x M = left``."""
+        """Return an approximate x with ``x M = left``."""
         x = left.copy()
         sweep_left(self.chain.indptr, self.chain.indices, self.values, self.pivots, x)
         return x

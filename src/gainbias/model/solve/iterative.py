@@ -1,11 +1,11 @@
 """Iterative methods, which only multiply by the transition matrix.
 
-They are for chains that elimination would fill in. `prepare_power` and `prepare_krylov` make the two solvers;
+They are for chains with heavy fill-in. `prepare_power` and `prepare_krylov` make the two solvers;
 `prepare`, `bicgstab` and `IterativeSolver` serve `incomplete` too.
 
 `power` adds up ``right + P right + P^2 right + ...``; `krylov` (BiCGSTAB, van der Vorst 1992) searches the
-same space more cleverly, which pays on chains that take hundreds of steps to forget. They predict nothing:
-each product is counted by the meter of the budget, which may pause a method and let another one try.
+same space more cleverly, which pays off on chains that take hundreds of steps to forget. Nothing is
+predicted: the meter of the budget counts each product, and may pause a method and let another one try.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from gainbias.model.solve.vectors import (
 from gainbias.types import Floats
 
 BIAS_TOLERANCE = 1e-9
-"""Residual of a solve relative to its right side; refinement repeats solves, so few digits are enough."""
+"""Residual of a solve relative to its right side; refinement repeats solves, so a few digits are enough."""
 
 STATIONARY_TOLERANCE = 2e-15
 """The stationary law is not refined afterwards and is found to this accuracy at once."""
@@ -57,7 +57,7 @@ NOISE_OF_LAW = 1e-14
 """A probability that is smaller than this part of the largest one may consist of rounding errors."""
 
 MOST_CANCELLATION = 1e6
-"""A law whose entries cancel by more than this when they are added up is not taken for one."""
+"""A law whose entries cancel by more than this when added up is not accepted."""
 
 MOST_POWER_STEPS = 20_000
 """Steps after which powers are given up."""
@@ -69,7 +69,7 @@ MOST_GROWTH = 1e12
 """A residual that has grown by this much ends a round: what was found until then is better."""
 
 LOOK = 10
-"""Steps of powers between two looks at what is left."""
+"""Steps of powers between two checks of the remainder."""
 
 
 Operator = Callable[[Floats], Floats]
@@ -194,15 +194,15 @@ def prepare(
         if moved <= STATIONARY_TOLERANCE or moved > 0.5 * moved_before:
             break
         law = law + solve_transposed(forward, right, max(tolerance, STATIONARY_TOLERANCE / moved))
-        # A multiple of the law may have come along with the correction, a negative one too.
+        # The correction may contain a multiple of the law, even a negative one.
         total = float(law.sum())
         if not (isfinite(total) and np.abs(law).sum() < MOST_CANCELLATION * abs(total)):
             raise MethodError("a search for the stationary law ended far from it")
         law = np.maximum(law / total, 0.0)
         law /= law.sum()
         meter.finish_solve()
-    # Noise is wiped out first: sweeps fill it in from below sooner than they wear it off. Polishing may take
-    # a few times as long as finding the law did, which suffices unless chains are long.
+    # Noise is set to 0 first: sweeps approach the law from below sooner than they reduce noise. Polishing
+    # may take a few times as long as finding the law did, which suffices unless chains are long.
     counts = law > NOISE_OF_LAW * law.max()
     law = law * counts if guess is None else np.where(counts, law, guess * (law.max() / guess.max()))
     most_sweeps = FEW_SWEEPS + SWEEPS_PER_PRODUCT * (meter.products - before)
@@ -218,7 +218,7 @@ def _polished(
     most_sweeps: int,
     budget: Budget,
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return a law whose small probabilities have their digits too, and remarks if they do not."""
+    """Return a law whose small probabilities are also accurate, and remarks if they are not."""
     outside = constant_like(0.0, law)
     if len(recurrent) < len(law):
         transient = np.ones(len(law))
@@ -230,7 +230,7 @@ def _polished(
     work = PER_CALL + 2 * PER_SWEPT_ENTRY * transitions.nnz + 6 * PER_STATE * len(law)
     halfway, relative_then = 50, np.inf
     relative, in_blocks = np.inf, True
-    # On a GPU each state is a block, and goes half of the way only: on some chains it goes back and forth.
+    # On a GPU each state is a block, and makes only half of each correction: on some chains it oscillates.
     way = 0.5 if is_elsewhere(law) else 1.0
     for sweep in range(most_sweeps):
         budget.watch.show("polishing small probabilities")
@@ -241,7 +241,7 @@ def _polished(
             each_state(balance, parts, after)
             after = (1.0 - way) * before + way * after
         elif in_blocks:
-            # Threads share blocks, each of which takes the others as they were: as long as that is enough.
+            # Threads work on blocks, each with the old values of the others, as long as that is enough.
             share_blocks(lambda begin, end: balance(*parts, begin, end, after), len(law))  # noqa: B023
         else:
             balance(*parts, 0, len(law), after)
@@ -268,7 +268,7 @@ def _polished(
 
 
 def _largest_move(before: Floats, after: Floats, outside: Floats) -> float:
-    """Return by how much of itself a probability moves at most; infinitely much if it is 0.
+    """Return the largest relative change of a probability; infinite if one is 0.
 
     States that are never visited have 1 in `outside`, all others 0.
     """
@@ -297,7 +297,7 @@ def write_exits(rows: Sparse, begin: int, end: int, exits: Floats) -> None:
 
 @kernel
 def balance(columns: Sparse, exits: Floats, before: Floats, begin: int, end: int, law: Floats) -> None:
-    """Make what enters each state equal to what leaves it, state by state, there and back.
+    """Make what enters each state equal to what leaves it, state by state, forward and back.
 
     Only the states `begin` to ``end - 1`` are changed, and of others the law `before` is taken. It only adds,
     multiplies and divides numbers that are not negative, so that it loses no digits.
@@ -332,7 +332,7 @@ def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, budget: B
 
 
 def _fraction(reached: float, wanted: float) -> tuple[float, float]:
-    """Return the digits that are reached and the digits that are wanted, for a progress bar."""
+    """Return the digits reached and the digits wanted, for a progress bar."""
     return -log(max(reached, 1e-300)), -log(wanted)
 
 
@@ -366,7 +366,7 @@ def bicgstab(
     unit = by_blocks(lambda part: part / norm, unit)
     x, reached, last, steps = constant_like(0.0, right), 1.0, np.inf, FIRST_ROUND
     residual = unit
-    # Round by round, to give up as soon as a round brings next to nothing.
+    # Round by round, to give up as soon as a round gains next to nothing.
     while reached > 10 * tolerance and reached < 0.3 * last:
         with np.errstate(all="ignore"):
             found = _search(apply, precondition, residual, tolerance, steps, budget, name)
@@ -391,7 +391,7 @@ def _search(
     """Return what one round of BiCGSTAB finds; it ends early when it breaks down."""
     x, direction, moved = (constant_like(0.0, right) for _ in range(3))
     residual = by_blocks(np.positive, right)
-    # Numbers of NumPy: a breakdown divides by 0, which gives no number and ends the round.
+    # NumPy numbers: a breakdown divides by 0, which gives nan and ends the round.
     rho = alpha = omega = np.float64(1.0)
     for _ in range(most_steps):
         budget.watch.show(f"{name}: searching")

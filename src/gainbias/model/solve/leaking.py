@@ -1,19 +1,20 @@
 """Chains that leak: linear equations over some of the states, with a proved bound for every entry.
 
-`with_leaking_chain` offers a prepared chain to a piece of work, one method after the other;
-`LeakingChain.solve_for` is what that work calls. The equations are
+`with_leaking_chain` passes a prepared chain to a piece of work, one method after the other;
+that work calls `LeakingChain.solve_for`. The equations are
 
     leak x(s) + scale sum_s' P(s, s') (x(s) - x(s')) = right(s)        for the states s that are inside,
 
 with given values of x outside. The diagonal of P is not read. Written as M x = b, the matrix M has no
 negative entry in its inverse as long as every state inside can leave, or leaks. That makes bounds easy: if x
 is off by e, then M e is the residual, so that every y with ``M y >= |residual|`` has ``|e| <= y`` entry by
-entry. Both the residual and M y are evaluated with twice the digits, and what that rounds is added. So the
-bound does not depend on how x and y were found: a factorisation, or a method that iterates.
+entry. Both the residual and M y are evaluated with twice the digits, and their rounding is added. So the
+bound does not depend on how x and y were found, by a factorisation or an iterative method.
 
-What twice the digits round grows with the number of jumps until the chain leaves: beyond some 1e28 of them
-an answer cannot be told from a wrong one in this way. There elimination is trusted without a residual: what
-it finds is right to a part of what absolute right sides would give, as in `gainbias.model.solve.bounds`.
+The rounding with twice the digits grows with the number of jumps until the chain leaves: beyond some 1e28
+of them a right answer cannot be told from a wrong one in this way. There elimination is trusted without a
+residual: its result is right to a fraction of what absolute right sides would give, as in
+`gainbias.model.solve.bounds`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ MOST_REFINEMENTS = 8
 """Number of corrections after which the best answer so far is taken."""
 
 MOST_TRIES_FOR_A_BOUND = 6
-"""Number of attempts to find y with ``M y >= w``, each of which starts from what the last one missed."""
+"""Number of attempts to find y with ``M y >= w``, each starting from what the last one missed."""
 
 KRYLOV_TOLERANCE, KRYLOV_ROUND = 1e-8, 80
 """Residual at which GMRES stops, since refinement repeats it, and the steps after which it starts anew."""
@@ -63,7 +64,7 @@ SMALLEST_STEP = 2.0**-1070
 """Rounding of a product that is too small for all of its digits."""
 
 TINY = 1e-300
-"""Less than this is as good as nothing."""
+"""Less than this counts as nothing."""
 
 Answer = TypeVar("Answer")
 
@@ -88,13 +89,13 @@ class LeakingChain:
     num_states : int
         Number n of all states.
     leak : tuple of two floats
-        What each of them leaks in a step, rounded, and what was rounded off.
+        What each of them leaks in a step, rounded, and the rounded-off part.
     scale : float
-        What transitions are multiplied by.
+        Factor of the transitions.
     solve : callable
         From a right side, (m,), to an approximate solution that is 0 outside.
     leaving : (m,) array
-        What leaves the states inside in a step, from each of them.
+        Probability of leaving the states inside in a step, from each of them.
     exits : (m,) array
         The diagonal of M.
     method : str
@@ -102,7 +103,7 @@ class LeakingChain:
     notes : tuple of str
         Remarks for the user.
     factors : Factors, optional
-        What `solve` solves with if it keeps the digits of each entry for a right side that is not negative.
+        The factors of `solve`, if it keeps the digits of each entry for a right side that is not negative.
     """
 
     rows: Sparse
@@ -137,7 +138,7 @@ class LeakingChain:
         doubt: Floats | float = 0.0,
         correct: Callable[[Floats], Floats] | None = None,
     ) -> BoundedSolution:
-        """Return the solution, refined until nothing moves, and a proved bound on its error.
+        """Return the solution, refined until nothing changes, and a proved bound on its error.
 
         Parameters
         ----------
@@ -148,7 +149,7 @@ class LeakingChain:
         doubt : (m,) array or float
             Bound on the error of `right`.
         correct : callable, optional
-            From a residual to a correction, where that is better than `solve`.
+            From a residual to a correction, if that is better than `solve`.
 
         Raises
         ------
@@ -167,7 +168,7 @@ class LeakingChain:
                 res, floor = self.residual(right, x)
                 last, worst = worst, float(np.max(np.abs(res) / floor))
                 before, largest = largest, largest_of(res)
-                # Where a state is worth 0, any residual is large beside what its evaluation rounds.
+                # Where a value is 0, any residual is large compared with the rounding of its evaluation.
                 if worst < best or (worst <= best and largest <= 0.5 * least):
                     best, least, answer = worst, largest, x
                     wanted = np.abs(res) * (1.0 + EPSILON) + floor + doubt
@@ -230,7 +231,7 @@ class LeakingChain:
             # Every state leaks alike, so that M maps ones to the leak.
             return np.full(len(wanted), float(np.max(wanted)) / self.leak[0] * (1.0 + 8 * EPSILON))
         if not self.is_direct:
-            # A method that iterates has a small residual as a whole, not state by state.
+            # An iterative method has a small residual as a whole, not state by state.
             wanted = self.exits * float(np.max(wanted / self.exits))
         zero = np.zeros(self.num_states)
         high, low = zero.copy(), zero.copy()
@@ -244,7 +245,7 @@ class LeakingChain:
             if not np.isfinite(short):
                 break
             if attempt % 2 == 1:
-                # Where little is wanted beside a large y, rounding decides: there more is asked for.
+                # Where `wanted` is small beside a large y, rounding decides: there more is demanded.
                 lifted = np.maximum(wanted, 4.0 * (np.abs(res) + floor))
                 res, wanted = res + (lifted - wanted), lifted
         raise MethodError("no bound on the error was found: there are too many jumps until the chain leaves")
@@ -260,7 +261,7 @@ def with_leaking_chain(
     scale: float = 1.0,
     budget: Budget | None = None,
 ) -> Answer:
-    """Return what `work` makes of the states inside, with the first method that serves it.
+    """Return the result of `work` for the states inside, with the first method that succeeds.
 
     Parameters
     ----------
@@ -280,7 +281,7 @@ def with_leaking_chain(
     Raises
     ------
     ConvergenceError
-        If no method serves.
+        If no method succeeds.
     """
     tried: list[str] = []
     with Watch() as watch:
@@ -308,7 +309,7 @@ class LimitedMeter(Meter):
         self._most_operations = most_operations
 
     def predict(self, ordering: float, operations: float, factor_entries: float) -> None:
-        """Go on: only what is certain counts."""
+        """Continue: only certain costs count."""
 
     def plan(self, operations: float, factor_entries: int = 0) -> None:
         """Refuse an elimination that is too expensive."""
@@ -390,7 +391,7 @@ def _gmres(moves: CsrArray, right: Floats, watch: Watch) -> Floats:
 def _gmres_round(apply: Callable[[Floats], Floats], right: Floats, x: Floats) -> Floats:
     """Return a better x with ``apply(x) = right`` after one round of GMRES (Saad and Schultz 1986).
 
-    It is written out because linear algebra libraries add up differently with other numbers of threads.
+    It is written out because linear algebra libraries give different sums with different numbers of threads.
     """
     residual = right - apply(x)
     norm = length(residual)

@@ -1,15 +1,15 @@
 """Processes with several recurrent classes: first each class by itself, then the states that lead to them.
 
-`solve_in_parts` is the start. A recurrent class is a process of its own, and is solved like one. Classes that
-are small are eliminated together, so that ten thousand of them cost what their states cost. From a transient
-state the gain g is what it is on average where the chain ends up, and the bias W leads on from there. With T
+Start with `solve_in_parts`. A recurrent class is solved as a separate process. Small classes are eliminated
+together, so that ten thousand of them cost only as much as their states. From a transient state the gain g
+is the mean gain of the class where the chain ends, and the bias W follows from there. With T
 for the transient states and C for all others,
 
     (I - P_TT) g_T = P_TC g_C,        (I - P_TT) W_T = R_T - g_T + P_TC W_C,
 
-two equations of a chain that leaks, which `gainbias.model.solve.leaking` solves with bounds. (With durations
-it is g_T times them that is taken off R_T.) An error of g_C or W_C is carried through the same equations: by
-elimination state by state, else the largest counts for all.
+two equations of a chain that leaks, which `gainbias.model.solve.leaking` solves with bounds. (With
+durations, g_T times these is subtracted from R_T.) An error of g_C or W_C is carried through the same
+equations: by elimination state by state, else the largest counts for all.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MOST_PARTS_IN_NOTES = 10
 """The notes say how at most this many classes were solved."""
 
 NOT_MUCH_WORSE = 4.0
-"""No better method is looked for if transient states are known this well, compared with the classes."""
+"""No better method is tried if transient states are known this well, compared with the classes."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def solve_in_parts(
     rewards : list of (n,) arrays
         Expected rewards per step, those of the process first.
     tol : float
-        Error bound at which no better method is looked for, in each class.
+        Error bound at which no better method is tried, in each class.
     method : str
         As in `gainbias.solve`, for each class.
     budget : Budget
@@ -228,7 +228,7 @@ def _on_transient_states(
 def _extended(
     mrp: MarkovRewardProcess, chain: LeakingChain, leaving: CsrArray, rewards: Floats, answer: Certified
 ) -> Certified:
-    """Return an answer that is known on the recurrent classes, for the transient states too."""
+    """Extend an answer that is known on the recurrent classes to the transient states."""
     inside = chain.states
     gain, gain_error = _solved(chain, leaving, Doubled(np.zeros(len(inside))), answer.gain, answer.gain_error)
     if mrp.mean_durations is None:
@@ -249,7 +249,7 @@ def _extended(
     except MethodError:
         if not chain.is_direct:
             raise
-        # The gain is known, and elimination may well have the bias right: it only cannot be told.
+        # The gain is known, and elimination may well have the bias right, but that cannot be checked.
         bias = Doubled(chain.solve(right.high + np.asarray(leaving @ answer.bias)))
         bias_error = np.full(len(inside), np.inf)
     numbers = answer.gain, answer.bias, answer.gain_error, answer.bias_error

@@ -1,12 +1,12 @@
-"""Solves on a GPU, by the methods that iterate: the chain lives there, and so do all vectors.
+"""Solves on a GPU, by iterative methods: the chain and all vectors are in its memory.
 
-`GpuProcess` stands for a process where methods, certificate and variance ask for one, and `GpuChain` for its
-transitions: they are sent once, turned over there, and searched there for states that do not reach each other
-and for a period. The source of all that is done with them is that of the processor (see `vectors`), and
-so is the order of all sums within a row.
+Methods, certificate and variance get a `GpuProcess` in place of a process, and a `GpuChain` in place of its
+transitions: these are sent once, transposed on the GPU, and searched there for states that do not reach each
+other and for a period. Everything else uses the same source code as on the processor (see `vectors`), and
+the same order of all sums within a row.
 
-The columns of a chain are put together by counting. Which of two entries of a column comes first depends on
-threads, until each column is sorted: then nothing does.
+The columns of a chain are assembled by counting. The order of the entries of a column depends on threads
+until each column is sorted; after that nothing does.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ GPU_METHODS = ("power", "krylov")
 """The methods that run on a GPU."""
 
 VECTORS_AT_ONCE, VECTORS_OF_AN_ANSWER = 48, 8
-"""A solve has at most about this many vectors at a time, two methods that take turns together; and this many
-for each answer to further rewards."""
+"""A solve has at most about this many vectors at a time, for two methods that take turns; and this many more
+for each further reward vector."""
 
 MOST_LEVELS = 2_000
-"""Where a state is more steps away, the processor looks for classes: it takes one pass, not one a step."""
+"""If a state is more steps away, the processor finds the classes: that takes one pass, not one per step."""
 
 CHUNK = 1024
 """Counts are added up by one thread for as many states as this."""
@@ -52,7 +52,7 @@ PIECE_LENGTH, MOST_SORTED = 512, 4096
 processor."""
 
 SEARCHERS = 2**16
-"""At most as many threads as this look for a common divisor."""
+"""At most this many threads search for a common divisor."""
 
 
 class GpuChain:
@@ -144,7 +144,7 @@ class GpuChain:
         return _levels(self)[1]
 
     def period(self, depth: Any) -> int:
-        """Return the common divisor of all ways round, given how far each state is away from the first."""
+        """Return the common divisor of all cycles, given the distance of each state from the first."""
         count = min(self.shape[0], SEARCHERS)
         divisors = empty_gpu_array(count, np.int64)
         launch_each(write_divisors, count, (self.rows, depth, count), (divisors,))
@@ -154,8 +154,8 @@ class GpuChain:
 def _levels(neighbours: GpuChain) -> tuple[Any, bool]:
     """Return at which level a search from the first state finds each state, (n,), and whether it finds all.
 
-    A state is found one level behind one of its neighbours. What is not found, or only after very many
-    levels, has -1.
+    A state is one level after one of its neighbours. States that are not found, or only after very many
+    levels, have -1.
     """
     n = neighbours.shape[0]
     depth, last, missing = _filled(n, np.int32, -1), _filled(1, np.int64, 0), _filled(1, np.int64, 0)
@@ -169,7 +169,7 @@ def _levels(neighbours: GpuChain) -> tuple[Any, bool]:
 
 
 class GpuProcess:
-    """A process on a GPU, with what methods, certificate and variance ask a process for.
+    """A process on a GPU, with everything that methods, certificate and variance need.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class GpuProcess:
         return self.structure.num_classes == 1
 
     def _find_structure(self, mrp: MarkovRewardProcess) -> None:
-        """Let the process know its structure, from the GPU if there is one class, else from the processor."""
+        """Set the structure of the process, from the GPU if there is one class, else from the processor."""
         if {"structure", "class_periods"} <= mrp.__dict__.keys():
             return
         depth, is_reached = self.csr.depths()
@@ -370,7 +370,7 @@ def look_for_missing(depth: Ints, begin: int, end: int, missing: Ints) -> None:
 
 
 def write_divisors(rows: Sparse, depth: Ints, count: int, begin: int, end: int, divisors: Ints) -> None:
-    """Write the common divisor of the ways round that the transitions of every `count`-th state close."""
+    """Write the common divisor of the cycles that the transitions of every `count`-th state close."""
     for k in range(begin, end):
         divisor = 0
         for i in range(k, len(depth), count):

@@ -1,8 +1,8 @@
-"""Residuals with twice the digits, each with a bound on what its own evaluation rounds.
+"""Residuals with twice the digits, each with a bound on the rounding of its evaluation.
 
 `bellman_residual` says how well a gain and a bias meet their equation, `balance_residual` how well a law
-meets its own: what flows into a state must flow out of it. The diagonal of P is never read. `class_sums` adds
-up products class by class.
+meets its balance: what flows into a state must flow out of it. The diagonal of P is never read. `class_sums`
+adds up products class by class.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _with_rounding(value: Floats, size: Floats, terms: Floats | Ints) -> Residua
 def class_sums(class_of: Ints, num_classes: int, weights: Floats, values: Doubled) -> Residual:
     """Return the sum of products of each class, (classes,), and a bound on its rounding.
 
-    States of no class, and those of weight 0 whatever their value is, do not count.
+    States without a class, and those of weight 0, whatever their value, do not count.
     """
     rest = values.rest
 
@@ -89,7 +89,7 @@ def class_sums(class_of: Ints, num_classes: int, weights: Floats, values: Double
 
 
 def throughput(transitions: CsrArray, values: Floats) -> Floats:
-    """Return what moves through each state in a step, (n,): of its own value and of its successors'."""
+    """Return what moves through each state in a step, (n,): from its own value and from its successors."""
 
     def through(stay: Floats, values: Floats, moved: Floats) -> Floats:
         return np.maximum(1.0 - stay, 0.0) * values + np.maximum(moved - stay * values, 0.0)
@@ -133,7 +133,7 @@ def write_residual(
 ) -> None:
     """Write the residual of `bellman_residual` to `out` and the sum of its absolute terms to `size`.
 
-    Only the states `begin` to ``end - 1`` are looked at.
+    Only the states `begin` to ``end - 1`` are processed.
     """
     for i in range(begin, end):
         high, low = add_exactly(rewards[i], -gain[i])
@@ -165,8 +165,8 @@ def write_balance(
 ) -> None:
     """Write the residual of `balance_residual` to `value` and the sum of its absolute terms to `size`.
 
-    Only the states `begin` to ``end - 1`` are looked at. What enters from states before is added first, then
-    what leaves is subtracted, then what enters from states behind is added.
+    Only the states `begin` to ``end - 1`` are processed. What enters from states before is added first, then
+    what leaves is subtracted, then what enters from later states is added.
     """
     for j in range(begin, end):
         high, low, total = 0.0, 0.0, 0.0
@@ -211,7 +211,7 @@ def write_class_sums(
 ) -> None:
     """Add the sums of `class_sums` to `high` and `low`, their absolute terms to `size`, and count `terms`.
 
-    Only the states `begin` to ``end - 1`` are looked at.
+    Only the states `begin` to ``end - 1`` are processed.
     """
     for i in range(begin, end):
         c = class_of[i]

@@ -1,17 +1,17 @@
 """Gain and bias per unit of time of a process whose steps have durations.
 
-`certified` is the start; without durations it hands over to the certificate. With the mean durations tau, the
-rewards R of steps and the reward rates rho, a step brings ``c = R + rho tau``. The long-run averages of c and
+Start with `certified`; without durations it calls the certificate. With the mean durations tau, the rewards R
+of steps and the reward rates rho, a step earns ``c = R + rho tau``. The long-run averages of c and
 tau in the chain of steps have the gain g as their ratio, and the bias W obeys
 
     W = f + P W,        f = c - g tau .
 
 So W is the bias of the rewards f in the chain of steps, up to a level that makes its mean over time 0. The
-gain has twice the digits and so has f: were W put together from the biases of c and tau, all of its digits
-might cancel, and where durations differ by many orders of magnitude an error of g would count for much.
+gain has twice the digits, and so has f: if W were computed from the biases of c and tau, all of its digits
+might cancel, and if durations differ by many orders of magnitude an error of g would matter a lot.
 
-What is left open about g and f is carried through the same equation. A mean over time is the mean of what is
-multiplied by tau, over the mean of tau.
+Errors of g and f are propagated by the same equation. A mean over time is the mean of the quantity times
+tau, divided by the mean of tau.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ SMALLEST_PRODUCT = 2.0**-1060
 """More than what is rounded off products that are too small for all of their digits."""
 
 SLOPPY = 1.05
-"""A solution by a method that iterates may itself have an error of a few percent."""
+"""A solution by an iterative method may itself have an error of a few percent."""
 
 
 class Excess(NamedTuple):
-    """What a step brings more than the gain of the time that it takes, from each state.
+    """The reward of a step less the gain times its duration, from each state.
 
     Attributes
     ----------
     expected : Expected
-        The rewards f, (n,), and what rows that sum to 1 up to rounding only leave open about them.
+        The rewards f, (n,), and their uncertainty because rows sum to 1 only up to rounding.
     slack : (n,) array
         Bound on the rounding of f.
     """
@@ -80,7 +80,7 @@ class Laws(NamedTuple):
 
 
 def certified(mrp: MarkovRewardProcess, rewards: Floats, solver: Solver) -> Certified:
-    """Return gain and bias, per unit of time if steps have durations, with the measured error that is left.
+    """Return gain and bias, per unit of time if steps have durations, with the measured remaining error.
 
     Parameters
     ----------
@@ -135,23 +135,23 @@ def expected_of(mrp: MarkovRewardProcess, rewards: Floats) -> Expected:
 
 
 def reward_rates_of(mrp: MarkovRewardProcess, rewards: Floats) -> Floats:
-    """Return the reward rates, (n,), that belong to rewards of steps: 0 for others than the process has."""
+    """Return the reward rates, (n,), that belong to rewards of steps: 0 unless they are the process's."""
     if rewards is mrp.rewards and mrp.reward_rates is not None:
         return mrp.reward_rates
     return np.zeros(mrp.num_states)
 
 
 def earned_in_all(mrp: MarkovRewardProcess, rewards: Floats) -> Floats:
-    """Return what a step brings on average, (n,), with what its reward rate brings."""
+    """Return the mean reward of a step, (n,), including that of its reward rate."""
     if mrp.mean_durations is None:
         return rewards
     return np.asarray(rewards + reward_rates_of(mrp, rewards) * mrp.mean_durations.rewards.high)
 
 
 def rewards_in_time(mrp: MarkovRewardProcess, rewards: Floats) -> Floats:
-    """Return what a step brings per unit of time, (n,), or per step if steps have no durations.
+    """Return the reward of a step per unit of time, (n,), or per step if steps have no durations.
 
-    Errors of a gain are told as parts of the largest of them.
+    Errors of a gain are relative to the largest of these.
     """
     if mrp.mean_durations is None:
         return rewards
@@ -159,7 +159,7 @@ def rewards_in_time(mrp: MarkovRewardProcess, rewards: Floats) -> Floats:
 
 
 def excess(mrp: MarkovRewardProcess, rewards: Floats, gain: Doubled) -> Excess:
-    """Return what steps bring more than the gain of their time, ``R + (rho - gain) tau``.
+    """Return the rewards of steps less the gain of their time, ``R + (rho - gain) tau``.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class Jumps(NamedTuple):
     excess, excess_error : (n,) arrays
         What steps from each state bring more than the gain, on average.
     doubt : (n,) array
-        What rows that sum to 1 up to rounding only leave open about it.
+        Its uncertainty because rows sum to 1 only up to rounding.
     spread, spread_error : (n,) arrays
         The variance that durations add, given state and successor.
     """
@@ -298,7 +298,7 @@ def _of_excess(mrp: MarkovRewardProcess, left: Excess, gain_error: Floats, solve
     unknown = slack + _extended(np.abs(gain_error), solver) * mrp.mean_durations.rewards.high
     size = np.abs(expected.rewards.high)
     if np.all(size <= unknown):
-        # Every step brings the gain, as far as can be told: what is left of f is not its own.
+        # Every step earns just the gain, up to rounding: the rest of f is an error.
         largest = size * (1.0 + EPSILON) + np.abs(expected.doubt)
         off = _extended(_largest_means(largest, solver), solver)
         nothing = np.zeros(mrp.num_states)
@@ -325,7 +325,7 @@ def _centred(
 
 
 def _shortest(mean: MeanDuration) -> Floats:
-    """Return what the mean duration in each class is at least, (classes,)."""
+    """Return a lower bound on the mean duration in each class, (classes,)."""
     return np.maximum(mean.value - mean.error, 0.0)
 
 
@@ -349,7 +349,7 @@ def _everywhere(mrp: MarkovRewardProcess, levels: Doubled, solver: Solver) -> tu
 def _class_means(csr: CsrArray, values: Expected, solver: Solver) -> tuple[Floats, Floats]:
     """Return the mean of values under the law of steps of each class, (classes,), and a bound on its error.
 
-    Methods that iterate are given one class only.
+    Iterative methods are only used for one class.
     """
     if isinstance(solver, EliminationSolver):
         mean, error = means_under_law(values.rewards, solver)

@@ -2,10 +2,10 @@
 
 `Sensitivity` is what `Solution.sensitivity` returns. A change of rewards by dR moves the gain by mu dR, with
 mu the stationary law, and a change of transitions by dP, whose rows sum to 0, by mu dP W, with W the bias.
-That is kept as the two vectors: nothing here is an (n, n) array unless the process is dense.
+Only the two vectors are stored: nothing here is an (n, n) array unless the process is dense.
 
-As everywhere, what is stored for staying is not read: it is what the other entries of a row leave. So each
-transition counts by what it gains over staying. The errors of law and bias say how far that may be off.
+As everywhere, the stored probability of staying is not read: it is 1 minus the other entries of a row. So
+each transition counts by its gain over staying. The errors of law and bias say how far that may be off.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class Sensitivity(InNotebooks):
     def along_error(self, change: Any) -> float:
         """Return the absolute error of `along` for the same change.
 
-        It follows from the errors of law and bias, so that it is a bound for elimination, an estimate for
-        methods that iterate, and infinite where nothing is known.
+        It follows from the errors of law and bias, so it is a bound for elimination, an estimate for
+        iterative methods, and infinite if nothing is known.
 
         Examples
         --------
@@ -181,7 +181,7 @@ class Sensitivity(InNotebooks):
             raise ValueError(f"count must be a whole number of at least 1, found {count!r}")
         effects, rate = self._of_transitions(), self.mrp.rate
         source, target = entry_rows(self.mrp.csr), self.mrp.csr.indices
-        # A state that stays longer is no transition of continuous time.
+        # Staying is not a transition in continuous time.
         entries = np.arange(len(source)) if rate is None else np.flatnonzero(source != target)
         order = entries[np.argsort(-np.abs(effects.value[entries]), kind="stable")[:count]]
         names = self.mrp.labels if self.mrp.labels is not None else range(self.mrp.num_states)
@@ -205,7 +205,7 @@ class Sensitivity(InNotebooks):
             )
         sums = row_sums(moved)
         sizes = row_sums(abs(moved))
-        # A difference of two chains has the rounding of both, which may be all that it has.
+        # A difference of two chains has the rounding of both, which may be all there is.
         rounding = 4 * EPSILON * (np.diff(moved.indptr) + 1) * (self.mrp.rate or 1.0)
         wrong = np.flatnonzero(np.abs(sums) > ROW_SUM_TOLERANCE * sizes + rounding)
         if wrong.size:
@@ -225,7 +225,7 @@ class Sensitivity(InNotebooks):
         return value, math.inf if math.isnan(bound) else bound
 
     def _of_transitions(self) -> _Effects:
-        """Return what `transitions` does, entry by entry, with errors."""
+        """Return the entries of `transitions`, with errors."""
         pattern, n = self.mrp.csr, self.mrp.num_states
         source, length = entry_rows(pattern), np.diff(pattern.indptr)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -255,7 +255,7 @@ class Sensitivity(InNotebooks):
         return effects
 
     def _gained(self, pattern: CsrArray) -> _Effects:
-        """Return what a step along each stored entry gains over staying, in value and perhaps in reward."""
+        """Return the gain of a step along each stored entry over staying, in value and perhaps in reward."""
         source, target = entry_rows(pattern), pattern.indices
         gained = self.bias[target] - self.bias[source]
         off = self.bias_error[target] + self.bias_error[source] + EPSILON * np.abs(gained)
@@ -273,7 +273,7 @@ class Sensitivity(InNotebooks):
 
 
 def _sum_of(values: Floats) -> float:
-    """Return a sum, rounded once; one that is not known, or too large, is no number."""
+    """Return a sum, rounded once; nan if it is not known or overflows."""
     try:
         return math.fsum(values)
     except (OverflowError, ValueError):

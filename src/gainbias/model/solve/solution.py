@@ -1,8 +1,8 @@
 """The answers of `solve`, and what all of its methods have in common.
 
-`Solution` and `MultichainSolution` are what `solve` returns, `AccuracyWarning` is what it warns of when they
-miss the tolerance, and `ConvergenceError` what it raises when nothing useful is known. `Solver` is what every
-method offers, `Budget` the limits within which it works, and `MethodError` how it gives up.
+`solve` returns a `Solution` or a `MultichainSolution`; it gives an `AccuracyWarning` when they miss the
+tolerance, and raises a `ConvergenceError` when nothing useful is known. `Solver` is the interface of every
+method, `Budget` has the limits within which it works, and a method gives up with a `MethodError`.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class Solution(InNotebooks):
     rewards : ndarray, shape (n,)
         The expected rewards per step that this answers: those of the process, or of one of `extra_rewards`.
     stationary : ndarray, shape (n,)
-        Fraction of time spent in each state. Elimination has it right entry by entry; methods that iterate
-        have it right in total, and entry by entry unless a note says otherwise.
+        Fraction of time spent in each state. Accurate entry by entry with elimination; with iterative
+        methods accurate in total, and entry by entry unless a note says otherwise.
     stationary_error : ndarray, shape (n,)
-        Absolute error of each probability. Elimination bounds each of them; for methods that iterate all are
+        Absolute error of each probability. A bound for each with elimination; with iterative methods all are
         estimated by `stationary_error_total`. Probabilities of transient states are exactly 0.
     stationary_error_total : float
         Sum of the absolute errors of all probabilities: a bound for elimination, otherwise an estimate.
     embedded, embedded_error : ndarray, shape (n,)
-        Fraction of steps made from each state, and its absolute error. It differs from `stationary` if the
+        Fraction of steps taken from each state, and its absolute error. It differs from `stationary` if the
         process has durations. Steps of a process made by `from_rates` are those of the uniformised chain: a
-        state that is left slowly makes more of them, so that this is not the law of its jumps.
+        state that is left slowly has more of them, so this is not the law of its jumps.
     gain : float
         Average reward per step, or per unit of time for a process with durations or made by `from_rates`.
     gain_error : float
@@ -64,19 +64,19 @@ class Solution(InNotebooks):
     bias : ndarray, shape (n,)
         Relative value of each state, with ``stationary @ bias == 0``.
     bias_error : ndarray, shape (n,)
-        Absolute error of each bias, infinite if nothing is known: bounds for elimination; for methods that
-        iterate an estimate, the same for all states.
+        Absolute error of each bias, infinite if nothing is known: bounds for elimination; for iterative
+        methods an estimate, the same for all states.
     asymptotic_variance : float
         Variance of the average reward over T steps times T, as T grows (units of time if the gain is per unit
         of time). A ValueError if the process has durations without their variances.
     asymptotic_variance_error : float
         Bound on the absolute error of `asymptotic_variance`, infinite if nothing is known. A variance that is
-        smaller than this may be 0, and has no digit that counts: then a note says so.
+        smaller than this may be 0, and has no certain digit: then a note says so.
     variance_per_step, variance_per_step_error : float
         The same for steps, which differs for a process made by `from_rates`. A ValueError if the process has
         durations: see `MarkovRewardProcess.embedded_chain`.
     error_bound : float
-        The summary: the error of the gain relative to ``max |R|`` (``max |R / tau + rho|`` with durations) or
+        Summary: the error of the gain relative to ``max |R|`` (``max |R / tau + rho|`` with durations) or
         the largest error of the bias relative to its span, whichever is larger.
     residual : float
         ``max |bias + gain - P bias - R|`` over the larger of ``max |R|`` and the span of the bias. With
@@ -100,7 +100,7 @@ class Solution(InNotebooks):
     (True, True)
 
     The errors are those for the process as it is stored: its transitions and rewards are taken as exact, and
-    the probability of staying in a state is what its other entries leave to 1.
+    the probability of staying in a state is 1 minus the sum of the other entries of its row.
     """
 
     mrp: MarkovRewardProcess
@@ -213,7 +213,7 @@ class Solution(InNotebooks):
         """Return a table with the absolute error of each quantity.
 
         It has rows for gain, bias (the worst state), stationary (the entry that is worst relative to itself,
-        or the sum of all errors for a method that iterates) and asymptotic_variance. An error is a "bound"
+        or the sum of all errors for an iterative method) and asymptotic_variance. An error is a "bound"
         that rounding cannot break, or an "estimate" that was measured.
 
         Parameters
@@ -301,7 +301,7 @@ class MultichainSolution(InNotebooks):
     method : str
         The methods that gave the answers for the recurrent classes, separated by commas.
     notes : tuple of str
-        How each class was solved, and the transient states.
+        How each class and the transient states were solved.
     extra : mapping of str to MultichainSolution
         The answers for `extra_rewards`.
 
@@ -346,6 +346,18 @@ class MultichainSolution(InNotebooks):
         if self._class_variances is None:
             raise ValueError(NO_VARIANCE)
         return self._class_variances
+
+    def __str__(self) -> str:
+        names, count = self.mrp.labels, len(self.classes)
+        lines = [f"classes   {count} recurrent, {len(self.structure.transient):,} transient states"]
+        for states, gain in list(zip(self.classes, self.class_gains, strict=True))[:SHOWN_ROWS]:
+            first = states[0] if names is None else names[states[0]]
+            off = f"off by at most {self.gain_error[states[0]]:.2g}"
+            lines.append(f"gain      {gain:.10g}, {off}: class of {first}, states: {len(states):,}")
+        if count > SHOWN_ROWS:
+            lines.append(f"          {count - SHOWN_ROWS:,} more are in class_gains")
+        lines += [f"method    {self.method}", *(f"note      {note}" for note in self.notes)]
+        return "\n".join(lines)
 
     @property
     def classes(self) -> tuple[NDArray[np.intp], ...]:
@@ -392,7 +404,7 @@ class MultichainSolution(InNotebooks):
         return pd.DataFrame(self._columns(), index=pd.Index(labels, name="state"))
 
     def _columns(self) -> dict[str, NDArray[np.generic]]:
-        """Return what is known of each state."""
+        """Return the columns about each state."""
         classes = np.full(self.mrp.num_states, -1)
         for number, states in enumerate(self.classes):
             classes[states] = number
@@ -469,7 +481,7 @@ class MethodError(Exception):
 
 
 def available_memory() -> float:
-    """Return the memory in bytes that is free on this machine, as far as the system tells.
+    """Return the free memory of this machine in bytes, as far as the system tells.
 
     Examples
     --------

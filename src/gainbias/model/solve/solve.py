@@ -43,13 +43,13 @@ from gainbias.types import Floats
 Rewards = Mapping[str, ArrayLike]
 
 MOST_LIGHT_STATES, MOST_LIGHT_ENTRIES = 5_000, 300_000
-"""Up to this size a chain is small: no kernel takes long on it, even where none is compiled yet."""
+"""Up to this size a chain is small: no kernel takes long on it, even if it is not compiled yet."""
 
 USUAL_TOLERANCE = 1e-10
 """The tolerance unless another one is given."""
 
 MANY_RIGHT_SIDES = 100
-"""About how often a Poisson equation is solved that is prepared for many right sides."""
+"""About how often a Poisson equation prepared for many right sides is solved."""
 
 
 @overload
@@ -78,23 +78,23 @@ def solve(
 ) -> Solution | MultichainSolution:
     """Return the stationary law, the gain and the bias of a process, each number with its error.
 
-    An answer that misses `tol` is returned with an `AccuracyWarning` and a note that say which part of it
-    does; the best one of all methods. It is refused only if the gain may be off by a tenth of ``max |R|``.
+    If no method meets `tol`, the best answer is returned with an `AccuracyWarning` and a note that say
+    which part misses it. It is refused only if the gain may be off by a tenth of ``max |R|``.
 
     Parameters
     ----------
     mrp : MarkovRewardProcess
         The process; it may have transient states and a period.
     tol : float
-        `Solution.error_bound` at which no better method is looked for.
+        `Solution.error_bound` at which no better method is tried.
     method : str
         "auto", or one of "dense-gth" and "sparse-gth" (elimination without subtraction), "incomplete-gth",
         "power", "krylov", "aggregation". With several recurrent classes it is used for each of them; classes
-        of up to 500 states are eliminated together unless a method that iterates is asked for.
+        of up to 500 states are eliminated together unless you choose an iterative method.
     time_limit : float, optional
         Seconds.
     max_memory : float, optional
-        Bytes that the method may use; by default nine tenths of the memory that is free.
+        Bytes that the method may use; by default nine tenths of the free memory.
     extra_rewards : mapping of str to (n,) array, optional
         Further reward vectors to answer with the same factorisation: expected rewards of a step from each
         state, to which `reward_rates` of a process with durations are not added (reward rates if the process
@@ -102,11 +102,11 @@ def solve(
     multichain : bool
         Accept several recurrent classes and answer per state.
     threads : int, optional
-        Number of threads for large chains: by default one for each core that this process may use, or what
-        GAINBIAS_THREADS in the environment says. The answer has the same bits with any number.
+        Number of threads for large chains: by default one for each core that this process may use, or the
+        number in GAINBIAS_THREADS. The answer has the same bits with any number.
     device : "cpu" or "gpu"
-        Where methods that iterate work, with the same certificate. A GPU of NVIDIA takes "auto", "power" and
-        "krylov", and one recurrent class; it needs ``pip install 'gainbias[gpu]'``.
+        Where iterative methods run, with the same certificate. On an NVIDIA GPU the methods are "auto",
+        "power" and "krylov", for one recurrent class; it needs ``pip install 'gainbias[gpu]'``.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def solve(
 def solve_to_tolerance(mrp: MarkovRewardProcess) -> Solution:
     """Return the answer of `solve`, or raise a ConvergenceError if it misses the tolerance.
 
-    It is for numbers that are derived from the answer and have no error of their own.
+    For numbers that are derived from the answer and have no errors of their own.
     """
     _check_arguments(mrp, USUAL_TOLERANCE, "auto", None, None)
     _refuse_several_classes(mrp)
@@ -170,7 +170,7 @@ def _solved(
     insist: bool,
     device: str = "cpu",
 ) -> tuple[Solution | MultichainSolution, tuple[str, ...]]:
-    """Return the answer of `solve`, and what of it misses the tolerance, which is an error if `insist`."""
+    """Return the answer of `solve`, and what misses the tolerance, which is an error if `insist`."""
     time_limit, max_memory = limits
     extra = {
         name: float_vector(r, mrp.num_states, f"extra_rewards[{name!r}]")
@@ -179,7 +179,7 @@ def _solved(
     per_step = {name: vector / (mrp.rate or 1.0) for name, vector in extra.items()}
     rewards: list[Floats] = [mrp.rewards, *per_step.values()]
     is_small = mrp.num_states <= MOST_LIGHT_STATES and mrp.csr.nnz <= MOST_LIGHT_ENTRIES
-    # What is too small to be a number is part of the bounds, also for a caller whom NumPy tells of it.
+    # Underflow is part of the bounds, even if the caller's NumPy settings report it.
     room: AbstractContextManager[None] = nullcontext()
     if device == "gpu":
         from gainbias.kernels.gpu_vectors import using_gpu_memory
@@ -213,7 +213,7 @@ def _solved(
 def _missed(
     mrp: MarkovRewardProcess, rewards: list[Floats], answers: list[Certified], tol: float, extra: list[str]
 ) -> Iterator[str]:
-    """Yield what of which answer misses the tolerance, in words."""
+    """Yield in words which part of which answer misses the tolerance."""
     for name, vector, answer in zip(["", *extra], rewards, answers, strict=True):
         if answer.error_bound <= tol:
             continue

@@ -1,10 +1,11 @@
 """Turns: several methods work on one chain, one at a time, each for a slice of counted work.
 
-`Turn` is a method that can be paused; `Meter` counts its work and pauses it; `next_turn` says who is next.
+`Turn` is a method that can be paused; `Meter` counts its work and pauses it; `next_turn` says which method
+is next.
 
-Each method runs in a thread of its own, but only one of them ever runs: a thread works until its slice is
-used up and then hands back to whoever gave it the slice. Work is counted, never timed, so that the same
-methods get the same slices on a busy machine and the answer has the same bits. Only a time limit reads a
+Each method has its own thread, but only one of them runs at a time: a thread works until its slice is used
+up and then returns control to the thread that gave it the slice. Work is counted, never timed, so that the
+same methods get the same slices on a busy machine and the answer has the same bits. Only a time limit reads a
 clock.
 
 Work is counted in *nominal seconds*: numbers of products, vectors and operations times the constants below,
@@ -21,31 +22,31 @@ from math import inf, log10, sqrt
 from typing import Generic, TypeVar
 
 PER_CALL, PER_ENTRY, PER_STATE = 1e-5, 9e-10, 3e-10
-"""A product costs this, and this for each stored transition; passing over a vector, this for each state."""
+"""Cost of a product: fixed, and for each stored transition; and of a pass over a vector, for each state."""
 
 PER_SWEPT_ENTRY = 2.5e-9
-"""A sweep that must go from state to state costs this for each stored transition."""
+"""Cost of a sweep that must go from state to state, for each stored transition."""
 
 PER_OPERATION, PER_FACTOR = 5.5e-11, 5.5e-8
-"""Elimination costs this for each operation, and this for each number in the factors, to solve with later."""
+"""Cost of elimination for each operation, and for each number in the factors, for later solves."""
 
 PER_ORDERED_STATE, PER_ORDERED_ENTRY = 6e-7, 1.2e-7
-"""Finding an order for an elimination costs this for each state and for each stored transition."""
+"""Cost of finding an order for an elimination, for each state and for each stored transition."""
 
 PER_SEEN_STATE, PER_SEEN_ENTRY = 1e-7, 8e-8
-"""Predicting what an elimination costs takes this for each state and for each stored transition."""
+"""Cost of predicting what an elimination costs, for each state and for each stored transition."""
 
 FIRST_PRODUCTS = 16
-"""The first slice of a method that multiplies is worth this many products."""
+"""The first slice of a method that only multiplies is worth this many products."""
 
 TRIALS_TO_WAIT = 8.0
-"""A method that was not yet tried is tried when the best one seems to need this many times its trial."""
+"""An untried method is tried when the best one seems to need this many times its trial."""
 
 AFTER_A_TRIAL = 4.0
-"""What counts as cheap is this many times as much once another method was tried, to no effect."""
+"""The limit for "cheap" grows by this factor once another method was tried without success."""
 
 CHANCE = 32.0
-"""A method gets a chance as long as this many times its work so far is less than others expect to need."""
+"""A method gets another chance while this many times its work so far is less than others expect to need."""
 
 DIGITS_OF_ONE = 78.0
 """Digits that a method must gain for one answer; if it must gain more, a chance is worth less."""
@@ -74,7 +75,7 @@ class Meter:
     operations : float
         Operations that the elimination has planned.
     worth : float
-        Work in which the others expect to be done.
+        Work in which the others expect to finish.
     """
 
     def __init__(self) -> None:
@@ -87,7 +88,7 @@ class Meter:
         self._pause: Callable[[], None] | None = None
 
     def spend(self, work: float, products: int = 0, aside: bool = False) -> None:
-        """Count work, and wait for the next slice if this one is used up; work aside brings no digits."""
+        """Count work, and wait for the next slice if this one is used up; work `aside` gains no digits."""
         self.work += work
         self.useful += 0.0 if aside else work
         self.products += products
@@ -134,11 +135,11 @@ class Turn(Generic[Result]):
     method : callable
         Takes the meter and returns the result.
     trial : float
-        Work after which it is known how the method gets on.
+        Work after which the method's progress can be judged.
     digits : float
         Digits that all of its solves must gain together.
     at_once : float
-        It is cheap, and goes on before all others, if what it has planned is at most this much work.
+        It is cheap, and continues before all others, if its planned work is at most this.
     """
 
     def __init__(
@@ -202,7 +203,7 @@ class Turn(Generic[Result]):
 
     def result(self) -> Result:
         """Return what the method returned, or raise what it raised, once."""
-        # An error holds on to all that its method worked on, so nothing may hold on to it.
+        # An error keeps references to everything its method worked on, so nothing must keep the error.
         error, self._error = self._error, None
         try:
             if error is not None:
@@ -243,10 +244,10 @@ def next_turn(turns: Sequence[Turn[Result]]) -> Turn[Result]:
     """Return the method that should work next.
 
     An elimination that is known to be cheap is first, unless another method was tried and is quicker still.
-    Otherwise it is the one that expects to be done first, at the rate of its last slices. That rate may
-    mislead: some methods bring nothing for long and then all at once. So nobody is taken to need more than a
-    multiple of the work that it had so far, until that is too much too. Methods that were not tried yet are
-    tried when the best one seems to take much longer than a trial, the shortest trial first.
+    Otherwise it is the one that expects to finish first, at the rate of its last slices. That rate may
+    mislead: some methods gain nothing for long and then everything at once. So no method is assumed to need
+    more than a multiple of its work so far, until that is too much as well. Methods that were not tried yet
+    are tried when the best one seems to take much longer than a trial, the shortest trial first.
     """
     started = [turn for turn in turns if turn.is_started]
     fresh = [turn for turn in turns if not turn.is_started]
@@ -268,7 +269,7 @@ def next_turn(turns: Sequence[Turn[Result]]) -> Turn[Result]:
         ):
             return cheapest
     assert best is not None
-    # Others have had as long as elimination takes, and are not about to end.
+    # Others have worked for as long as elimination takes, and are not about to finish.
     if known is not None and spent > known.expected and best.expected > 0.25 * known.expected:
         return known
     return best

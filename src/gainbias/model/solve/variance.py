@@ -2,15 +2,15 @@
 
 `asymptotic_variance` returns both, for each recurrent class.
 
-Each step brings ``r(s, s') - g + W(s') - W(s)``, of mean zero whatever came before, so that only its own
-variance counts: that of ``r(s, s') + W(s')`` given s, averaged over the stationary law. Measured from the
-likeliest successor of s, neither the level of the rewards nor that of the bias costs a digit. In continuous
-time rewards flow evenly between jumps, and what is random is the jumps of W. A step whose duration T is
-random brings ``r(s, s') + (rho - g) T + W(s') - W(s)``, so that the variance of T counts too, and the mean
-over steps is divided by the mean duration of a step.
+Each step adds ``r(s, s') - g + W(s') - W(s)``, of mean zero whatever came before, so only its own variance
+counts: that of ``r(s, s') + W(s')`` given s, averaged over the stationary law. Measured from the likeliest
+successor of s, neither the level of the rewards nor that of the bias costs a digit. In continuous time
+rewards flow evenly between jumps, and only the jumps of W are random. A step with a random duration T adds
+``r(s, s') + (rho - g) T + W(s') - W(s)``, so the variance of T also counts, and the mean over
+steps is divided by the mean duration of a step.
 
-The average is a gain like any other, and is refined as one: a method that iterates may have small stationary
-probabilities wrong, which matter where the variance comes from rare states.
+The average is a gain like any other, and is refined like one: an iterative method may have wrong small
+stationary probabilities, which matter if the variance comes from rare states.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ ENOUGH = 1e-12
 """An average is not refined further when its error is known to be this small, relatively."""
 
 DIRECT_DIGITS = 1e-6
-"""Stationary probabilities by elimination are right to much more than this, each relative to itself."""
+"""Stationary probabilities by elimination have smaller relative errors than this."""
 
 ENOUGH_VARIANCE = 1e-9
-"""A variance whose relative error is this small is not found in another way too."""
+"""A variance with a relative error this small is not computed in the other way as well."""
 
 FAR_BETTER = 1e3
-"""The other way is taken if it brings this much."""
+"""The other way is taken if it improves the bound by this factor."""
 
 
 class Variance(NamedTuple):
@@ -111,9 +111,9 @@ class _AllStates(NamedTuple):
 class _Classes(NamedTuple):
     """The states that count, the class of each of them, and one state of each class.
 
-    Elimination leaves out recurrent states whose probability is too small to be a number: there the bias may
-    be huge, and 0 times infinity is not 0. They are `hidden`, in the classes `class_of_hidden`. A method that
-    iterates knows too little about the law to leave any out.
+    Elimination leaves out recurrent states whose probability underflows: there the bias may be huge, and 0
+    times infinity is not 0. They are `hidden`, in the classes `class_of_hidden`. An iterative method knows
+    too little about the law to leave any out.
     """
 
     visited: NDArray[np.intp]
@@ -127,7 +127,7 @@ class _Classes(NamedTuple):
         return gathered(values, self.visited)
 
     def kept(self, values: Floats, which: NDArray[np.bool_]) -> Floats:
-        """Return values, (n,), with 0 for what does not count and for classes that are not kept."""
+        """Return values, (n,), with 0 for states that do not count and for classes that are not kept."""
         visited = self.visited if which.all() else self.visited[which[self.class_of]]
         found = constant(0.0, len(values))
         scatter(gathered(values, visited), visited, found)
@@ -145,7 +145,7 @@ class _Classes(NamedTuple):
             return np.zeros(len(self.first))
         assert isinstance(solver, EliminationSolver)
         weighted = solver.law.given_error[self.hidden] * values[self.hidden]
-        # What is not known there may be anything.
+        # Unknown values may be anything there.
         most = np.nan_to_num(weighted, nan=np.inf, posinf=np.inf)
         return np.bincount(self.class_of_hidden, most, len(self.first)).astype(np.float64, copy=False)
 
@@ -179,7 +179,7 @@ def asymptotic_variance(
     solver : Solver
         The solver that found them.
     per_step : bool
-        Whether steps are counted for a process made by `from_rates` too, not its time.
+        Whether to count steps, not time, for a process made by `from_rates`, too.
     """
     own = mrp.doubled_entries if rewards is mrp.rewards else None
     in_time = not per_step and mrp.rate is not None
@@ -197,7 +197,7 @@ def asymptotic_variance(
         if timed is not None:
             doubt = timed.doubt
         if own is not None and doubt is not None:
-            # What is left open about the rewards meets the bias too: rows sum to 1 up to rounding only.
+            # The uncertainty of the rewards also affects the bias: rows sum to 1 only up to rounding.
             unsettled = unsettled + 2.0 * np.abs(answer.bias) * doubt
         classes = _classes(mrp.structure, solver)
         law = classes.of(solver.stationary)
@@ -301,10 +301,10 @@ def _squared_jumps(
     """Return the mean square of a jump from each state, that of its error, and the error from row sums.
 
     The solvers take the probability of staying to be 1 minus the sum of the other entries, and so does this.
-    If the stored number differs, even if by rounding only, the jumps of states that hardly ever stay depend
+    If the stored number differs, even if only by rounding, the jumps of states that hardly ever stay depend
     on it: that is the last of the three, each (n,).
     """
-    # What is not there is not looked at.
+    # Missing entries are skipped.
     high, rest, off = (bias if part is None else part for part in (*(own or (None, None)), own_error))
     is_there = own is not None, own is not None and own.low is not None, own_error is not None
     squares, slack, unsettled = (vector_like(bias) for _ in range(3))
@@ -348,7 +348,7 @@ def write_squared_jumps(
         origin = i if in_time else rows.indices[likeliest]
         staying = bias[i] - bias[origin]
         mean = squared = off_squared = 0.0
-        # First the mean, then what is left of each jump.
+        # First the mean, then the rest of each jump.
         for turn in range(2):
             for entry in range(first, stop):
                 target, chance = rows.indices[entry], rows.data[entry]
@@ -443,7 +443,7 @@ def _refined_averages(
 
     With the solution x of ``x - P x = values - g`` it is g plus the average of the residual, whatever x is.
     """
-    # One value that is no number would spoil the averages of other classes.
+    # A nan would spoil the averages of other classes.
     is_finite = np.isfinite(classes.most(squares))
     values = classes.kept(squares, is_finite)
     gain = Doubled(solver.average(values))

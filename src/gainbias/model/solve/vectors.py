@@ -1,13 +1,13 @@
 """Products and sums of vectors by several threads, with the same bits whatever their number.
 
 `multiply` is the product of a matrix and a vector, `inner` that of two vectors. `combined`, `shifted`,
-`renewed` and `advanced` are the steps of methods that iterate. `transposed` turns a matrix over, and
-`separated` takes states out of it. Up to 65,536 states one thread works with NumPy; a larger vector is worked
-on by kernels, which pass over it once. Methods that iterate need not know whether their vectors are NumPy's
-or on a GPU (see `gainbias.model.solve.on_gpu`): what they do to them is here, or NumPy's arithmetic.
+`renewed` and `advanced` are the steps of iterative methods. `transposed` transposes a matrix, and
+`separated` splits states off. Up to 65,536 states one thread works with NumPy; larger vectors are processed
+by kernels in one pass. Iterative methods need not know whether their vectors are NumPy's or on a GPU (see
+`gainbias.model.solve.on_gpu`): all operations on them are here, or NumPy's arithmetic.
 
-Linear algebra libraries share long sums among threads too, but then the last bits depend on the number of
-cores, and on a busy machine threads that wait for each other take many times as long as one.
+Linear algebra libraries also divide long sums among threads, but then the last bits depend on the number
+of cores, and on a busy machine threads that wait for each other take many times as long as one thread.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def each_state(function: Callable[..., None], inputs: tuple[Any, ...], *outputs:
 
 
 def vector_like(x: Floats) -> Floats:
-    """Return a vector of the same length in the same place, of any numbers."""
+    """Return an uninitialised vector of the same length in the same memory (processor or GPU)."""
     vector: Any = x
     return vector.empty() if is_elsewhere(x) else empty_vector(len(x))
 
@@ -99,7 +99,7 @@ def write_lengths(rows: Sparse, begin: int, end: int, lengths: Floats) -> None:
 def multiply_rows(rows: Sparse, x: Floats, begin: int, end: int, out: Floats) -> None:
     """Write the products of the rows `begin` to ``end - 1`` with `x` to `out`."""
     indptr, indices, data = rows.indptr, rows.indices, rows.data
-    # Places without a sign need not be told from those that count from the end: three times as fast.
+    # Unsigned indices need no check for negative ones: three times as fast.
     entry, one = np.uint64(indptr[begin]), np.uint64(1)
     for i in range(begin, end):
         total = 0.0
@@ -164,7 +164,7 @@ def length(x: Floats) -> float:
 
 
 def largest_of(x: Floats) -> float:
-    """Return the largest absolute value of a vector, (n,), or 0; one that is no number counts as largest.
+    """Return the largest absolute value of a vector, (n,), or 0; nan counts as largest.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def largest_of(x: Floats) -> float:
 
 
 def span_of(x: Floats) -> float:
-    """Return by how much the entries of a vector, (n,), differ; one that is no number makes it none.
+    """Return by how much the entries of a vector, (n,), differ; nan if one of them is nan.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def span_of(x: Floats) -> float:
 
 
 def total_of(x: Floats) -> float:
-    """Return the sum of a vector, (n,), with an error of rounding it once.
+    """Return the sum of a vector, (n,), rounded only once.
 
     Examples
     --------
@@ -372,8 +372,8 @@ def columns_of(rows: Sparse) -> Sparse:
 def transposed(matrix: CsrArray) -> CsrArray:
     """Return the transpose of a square matrix, with ascending indices in each row.
 
-    A large one is sorted in two passes: entries first go to groups of columns, then to their places. Few
-    places are written to at a time, and threads share both passes.
+    A large one is sorted in two passes: entries first go to groups of columns, then to their places. Only
+    a few places are written to at a time, and threads share both passes.
     """
     n = matrix.shape[0]
     if is_elsewhere(matrix.data) or not is_large(n):

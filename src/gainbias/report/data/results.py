@@ -1,9 +1,9 @@
-"""The stored results of a study and the numbers that the paper prints, behind the same questions.
+"""The stored results of a study and the paper's printed numbers, with the same methods to query both.
 
-`read_results` returns an `Archive`, `printed_numbers` the paper's tables; `Printed` answers for the paper
-what `Archive` answers for stored runs. A `Score` says how errors are measured: as the paper does, or alike
-for all algorithms. `summary_table` puts all tasks together: the typical error of each algorithm, and the
-chance to be better.
+`read_results` returns an `Archive`, `printed_numbers` the paper's tables; `Printed` has for the paper what
+`Archive` has for stored runs. A `Score` says how errors are measured: as in the paper, or alike for all
+algorithms. `summary_table` combines all tasks: the typical error of each algorithm, and the probability
+that it is better.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Score:
     target : str
         "bias", "paper" (the paper's fixed point) or "own".
     budget : str
-        "steps": each algorithm makes all its steps; "transitions": all stop after as many transitions as the
+        "steps": each algorithm takes all its steps; "transitions": all stop after as many transitions as the
         one that uses fewest.
     norm : str
         "euclidean" or "stationary".
@@ -201,7 +201,7 @@ MAY_BE_EMPTY = ("states", "values")
 
 
 class MissingDataError(LookupError):
-    """Raised where stored results do not hold what a table or a verdict needs."""
+    """Stored results lack something that a table or a verdict needs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +236,7 @@ class Archive:
 
     @cached_property
     def _answers(self) -> dict[Any, DataFrame]:
-        """Answers given before: tables and verdicts ask the same many times."""
+        """Results computed before, because tables and verdicts need the same ones many times."""
         return {}
 
     def _once(self, make: Callable[..., DataFrame], *question: Any) -> DataFrame:
@@ -253,7 +253,7 @@ class Archive:
 
     @cached_property
     def protocols(self) -> list[str]:
-        """Protocols that the results hold."""
+        """Protocols in the results."""
         return [str(protocol) for protocol in self.runs["protocol"].unique()]
 
     @cached_property
@@ -316,7 +316,7 @@ class Archive:
 
 
 class Printed:
-    """The paper's tables, which answer the same questions as `Archive`: one run, one score."""
+    """The paper's tables, with the same methods as `Archive`: one run, one score."""
 
     def __init__(self, paper: Paper) -> None:
         self.paper = paper
@@ -369,7 +369,7 @@ def _refuse_missing(folder: Path, name: str) -> None:
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of a study or a sweep of this version; raises ValueError as `read_results` does.
 
-    One from before a resume that has not finished says so under "outdated".
+    A manifest from before an unfinished resume says so under "outdated".
     """
     try:
         manifest: dict[str, Any] = {"schema": None, **stored_manifest(path)}
@@ -390,7 +390,7 @@ def _read_table(path: Path, columns: Mapping[str, str]) -> DataFrame:
     names = [name for name, kind in columns.items() if kind == "category"]
     try:
         table = pandas.read_parquet(path, engine="pyarrow", read_dictionary=names).reset_index(drop=True)
-    except (ValueError, OSError) as error:  # of which pyarrow's are
+    except (ValueError, OSError) as error:  # pyarrow's errors are among them
         raise ValueError(f"{path} is damaged: write it again with --resume") from error
     missing = [name for name in columns if name not in table]
     if missing:
@@ -419,7 +419,7 @@ def wide(rows: DataFrame, value: str) -> DataFrame:
 
 
 REFERENCE = "td-lambda"
-"""The chance to be better is against this one."""
+"""The probability of being better is relative to this one."""
 
 
 def summary_table(results: Archive, scores: Mapping[str, Score], rng: Rng = 0) -> DataFrame:
@@ -430,7 +430,7 @@ def summary_table(results: Archive, scores: Mapping[str, Score], rng: Rng = 0) -
     DataFrame
         A row for each score and algorithm: "typical", the error in multiples of that of least squares on the
         same data (interquartile mean of the logarithm), and "better", the probability that a run is better
-        than one of `REFERENCE`; both with the ends of a 95 % bootstrap interval stratified by task.
+        than one of `REFERENCE`; both with the ends of a 95% bootstrap interval stratified by task.
     """
     rng, rows = np.random.default_rng(rng), []
     for name, score in scores.items():

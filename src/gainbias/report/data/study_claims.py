@@ -2,7 +2,7 @@
 
 A test says for each run and task whether the claim held there. Most tests compare errors: they return a ratio
 that is below 1 where the claim holds. A claim about *most* tasks holds in a run if it holds in more than half
-of them; one about *all* tasks, if it holds in each. `verdicts` counts how often that was so.
+of them; one about *all* tasks holds if it holds in each. `verdicts` counts how often that was so.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class StudyClaim:
     where : str
         Where the paper says it.
     scope : {"most", "all"}
-        Of how many tasks it is claimed.
+        For how many tasks it is claimed.
     ratio : callable or None
         ``ratio(source, score)`` is below 1 where the claim holds, a row for each run, a column for each task.
     measures : str
         What the ratio is of.
     test : callable or None
-        Booleans of the same shape, where "the ratio is below 1" does not say it.
+        Booleans of the same shape, if "the ratio is below 1" does not express the claim.
     metric : {"any", "paper", "none"}
         Under which metrics it makes sense: any; the paper's mixed one; or it does not depend on one.
     about : {"errors", "conditions"}
         Condition numbers do not depend on target and budget either.
     because : str
-        A known reason, said where it fails.
+        A known reason, stated if it fails.
     findings : tuple of str
-        Anchors on the page of findings about the paper that bear on it.
+        Anchors of relevant findings, on the page of findings about the paper.
     """
 
     name: str
@@ -110,7 +110,7 @@ def double_to_baselines(source: MeasureSource, score: Score) -> DataFrame:
 
 
 def double_keeps_up(source: MeasureSource, score: Score) -> DataFrame:
-    """Ask whether double chain is no worse than the better baseline, to the two decimals of the paper."""
+    """Test whether double chain is no worse than the better baseline, to the two decimals of the paper."""
     ours, theirs = source.errors("double-chain", score), _best(source, BASELINES, score)
     return ours.round(2) <= theirs.round(2)
 
@@ -121,13 +121,13 @@ def double_to_single(source: MeasureSource, score: Score) -> DataFrame:
 
 
 def metric_decides_nothing(source: MeasureSource, score: Score) -> DataFrame:
-    """Ask whether the winner stays the same when all algorithms are scored alike."""
+    """Test whether the winner stays the same when all algorithms are scored alike."""
     mixed = paper_to_baselines(source, score) < 1
     return mixed == (paper_to_baselines(source, score.but(kind="quotient")) < 1)
 
 
 def _constant(source: MeasureSource, algorithm: str, score: Score) -> DataFrame:
-    """Return the length of the constant in an error: what the quotient leaves out."""
+    """Return the length of the constant part of an error, which the quotient leaves out."""
     full = source.errors(algorithm, score.but(kind="full"))
     quotient = source.errors(algorithm, score.but(kind="quotient"))
     with np.errstate(invalid="ignore"):  # runs that diverged have no constant
@@ -151,7 +151,7 @@ def end_to_tenth(source: MeasureSource, score: Score) -> DataFrame:
 def bias_to_fixed_point(source: MeasureSource, score: Score) -> DataFrame:
     """Compare the error to the bias with twice that to the fixed point, for the worse new algorithm.
 
-    Where the ratio is above 1, bias and fixed point are apart.
+    A ratio above 1 means that bias and fixed point are apart.
     """
     full = score.but(kind="full")
     ratios = [

@@ -26,7 +26,7 @@ SWEEP_CONFIDENCE = 0.95
 
 
 class Names(NamedTuple):
-    """What tells curves of a sweep apart, in words; see `Summary`."""
+    """The columns, in words, by which curves of a sweep differ; see `Summary`."""
 
     task: str
     series: str
@@ -47,10 +47,10 @@ class Summary:
     ----------
     points : DataFrame
         Columns task, series, schedule, metric, algorithm, a, step, transitions, instances, runs (one for
-        each path on each instance), diverged, mean, low and high: the mean over all instances with its 95 %
-        interval; infinite if any run diverged. Of one instance there is no such interval; path_low and
-        path_high are then the interval of its mean over its paths. And exact, the root mean square over
-        instances and all paths; nan where it was not computed.
+        each path on each instance), diverged, mean, low and high: the mean over all instances with its 95%
+        interval; infinite if any run diverged. For a single instance there is no such interval; path_low
+        and path_high are then the interval of its mean over its paths. Finally exact, the root mean square
+        over instances and all paths; nan where it was not computed.
     """
 
     def __init__(self, path: Path, params: Sequence[str]) -> None:
@@ -79,11 +79,11 @@ class Summary:
 
     @property
     def num_tasks(self) -> int:
-        """Number of tasks, with other settings for others."""
+        """Number of tasks; different settings make different tasks."""
         return len(self._instances[["task", "settings"]].drop_duplicates())
 
     def parts(self) -> Iterator[SummaryPart]:
-        """Iterate over the tasks, some at a time as the table has them: memory is for these alone."""
+        """Iterate over the tasks, a few at a time in the order of the table: only these are in memory."""
         for sums in _summed(self._file, self._keys, self._instances):
             yield self._part(sums)
 
@@ -94,7 +94,7 @@ class Summary:
         return SummaryPart(self._means(sums, ["step"]), halves)
 
     def _means(self, sums: DataFrame, others: list[str]) -> DataFrame:
-        """Return means and intervals: what is one curve is decided by numbers, and named afterwards."""
+        """Return means and intervals; curves are told apart by numbers, and named afterwards."""
         keys = [*self._keys, *others]
         table = _with_intervals(sums.groupby(keys, dropna=False, sort=False, observed=True))
         names = {
@@ -121,7 +121,7 @@ _FOUND = ["mean", "low", "high", "path_low", "path_high", "exact"]
 KEYS = ["task", "metric", "series"]
 
 BEST_ORDER = ["task", "metric", "mean", "series"]
-"""In this order the best steps are listed."""
+"""The order in which the best steps are listed."""
 
 
 def best_steps(summary: Summary | SummaryPart) -> DataFrame:
@@ -177,7 +177,7 @@ def common_schedule(points: DataFrame) -> str | None:
 def for_charts(points: DataFrame) -> tuple[DataFrame, list[str]]:
     """Return points with the intervals that charts show, and the tasks for which these are over paths.
 
-    That is so where a task has one instance, and where nothing better is known.
+    Those are tasks with one instance, for which nothing better is known.
     """
     alone = points.groupby("task", sort=False)["instances"].transform("max") == 1
     alone &= points["path_low"].notna()
@@ -186,9 +186,9 @@ def for_charts(points: DataFrame) -> tuple[DataFrame, list[str]]:
 
 
 def _summed(file: Any, keys: list[str], instances: DataFrame) -> Iterator[DataFrame]:
-    """Iterate over sums over instances, those of a task as soon as all of its rows have been read.
+    """Iterate over sums over instances, task by task, as soon as all rows of a task have been read.
 
-    Both halves of the instances are apart; each instance is averaged over its paths.
+    The two halves of the instances are kept apart; each instance is averaged over its paths.
     """
     names = file.schema_arrow.names
     exact = [EXACT_COLUMN] if EXACT_COLUMN in names else []
@@ -225,13 +225,13 @@ _INSTANCE = ["task", "settings", "instance"]
 
 
 def _instances(file: Any) -> DataFrame:
-    """Return what is to be known of each instance before its rows are read.
+    """Return what must be known about each instance before its rows are read.
 
     Returns
     -------
     DataFrame
-        Columns task, settings, instance; original, the first instance that it is a copy of, which most are
-        of themselves; half, 0 or 1 in turn; last_group, the row group with the last rows of the original.
+        Columns task, settings, instance; original, the first instance that it is a copy of, mostly itself;
+        half, 0 or 1 in turn; last_group, the row group with the last rows of the original.
     """
     columns = [*_INSTANCE, *(name for name in ("seed", "fingerprint") if name in file.schema_arrow.names)]
     parts = [
@@ -247,7 +247,7 @@ def _instances(file: Any) -> DataFrame:
 
 
 def _originals(rows: DataFrame) -> Series[int]:
-    """Return the number of the first instance of which each row's is a copy: same problem and same path.
+    """Return for each row the first instance that its instance is a copy of: same problem and same path.
 
     Some tasks are the same for every number, and a path depends on its seed alone.
     """
@@ -310,7 +310,7 @@ def _with_intervals(grouped: Any) -> DataFrame:
 
 
 def _reach(mean: Any, squares: Any, count: Any) -> Any:
-    """Return how far a 95 % interval of a mean reaches, from the sum of squares."""
+    """Return how far a 95% interval of a mean reaches, from the sum of squares."""
     others = np.maximum(count - 1, 1)
     spread = np.maximum(0.0, squares / count - mean**2) * count / others
     return student.ppf(0.5 + SWEEP_CONFIDENCE / 2, others) * np.sqrt(spread / count)
@@ -351,7 +351,7 @@ def _series(table: DataFrame, params: Sequence[str], every: DataFrame) -> Series
 
 
 def _schedules(table: DataFrame, every: DataFrame) -> Series[str]:
-    """Return each step size as people write it, in digits that tell all of them apart."""
+    """Return each step size as usually written, with enough digits to tell all of them apart."""
     texts = [distinct_texts(every[name]) for name in ("a", "c0", "xi")]
 
     def text(kind: str, *numbers: float) -> str:
@@ -382,7 +382,7 @@ def _joined(name: str, words: list[Any]) -> str:
 
 
 def _shape(kind: str, a: str, c0: str, xi: str) -> str:
-    """Return a step size as people write it.
+    """Return a step size as usually written.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Verdicts on the paper's claims, and printed numbers that no stored choice comes near.
 
-`verdict_table` says how often each claim held, by how much, and what turns it where it failed;
-`unexplained` lists the numbers of the paper that stay unexplained.
+`verdict_table` says how often each claim held, by how much, and, if it failed, what would change
+that; `unexplained` lists the numbers of the paper that remain unexplained.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, Archive, Mis
 from gainbias.report.data.study_claims import MeasureSource, StudyClaim
 
 SCORES = PAPER_SCORES | FAIR_SCORES
-"""Every claim is judged under each of these that it makes sense for."""
+"""Every claim is judged under each of these scores under which it makes sense."""
 
 SLOWER = {"variance-reduction-slow", "variance-reduction-slow-all-data"}
 """Claims about variance-reduced TD."""
@@ -37,7 +37,7 @@ CONSTANT_ITSELF = {"one-point"}
 
 COUNTS_CONSTANT = "counts a constant that the baselines do not try to learn"
 OUR_CONSTANTS = "variance-reduced TD runs with constants of our own"
-"""What a verdict must not be quoted without."""
+"""Caveats without which a verdict must not be quoted."""
 
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "if all are scored by the full error": {"kind": "full"},
@@ -89,7 +89,7 @@ class ClaimVerdict:
 
     @property
     def word(self) -> str:
-        """The verdict in a word; "seems" where the runs are too few to tell their share from one half."""
+        """The verdict in a word; "seems" if there are too few runs to tell their share from one half."""
         if 2 * self.held == self.of:
             return "undecided"
         sure = self.runs.low > 0.5 or self.runs.high < 0.5
@@ -104,7 +104,7 @@ def verdict_table(claims: Iterable[StudyClaim], source: MeasureSource) -> DataFr
     -------
     DataFrame
         A row for each claim and score that the source can judge: the word, in how many runs it held, shares
-        of runs and of pairs of run and task and the typical ratio, with 95 % intervals, the reason where it
+        of runs and of pairs of run and task and the typical ratio, with 95% intervals, the reason where it
         does not hold, and the caveat without which it must not be quoted.
     """
     rows = []
@@ -142,7 +142,7 @@ def judge(claim: StudyClaim, source: MeasureSource, score: Score) -> ClaimVerdic
     Raises
     ------
     MissingDataError
-        If the source does not hold what the claim needs.
+        If the source lacks data that the claim needs.
     """
     table = claim.held(source, score)
     held = table.to_numpy(dtype=float)
@@ -159,7 +159,7 @@ def judge(claim: StudyClaim, source: MeasureSource, score: Score) -> ClaimVerdic
 
 
 def runs_met(claim: StudyClaim, held: DataFrame) -> int:
-    """Return the number of runs in which a claim held in as many tasks as it speaks of."""
+    """Return the number of runs in which a claim held in as many tasks as it claims."""
     shares = held.to_numpy(dtype=float).mean(axis=1)
     return int((shares > 0.5).sum() if claim.scope == "most" else (shares == 1.0).sum())
 
@@ -216,7 +216,7 @@ def _where_it_fails(verdict: ClaimVerdict) -> str:
 
 
 def caveat(claim: StudyClaim, score: Score) -> str:
-    """Return what a verdict must not be quoted without; mostly nothing.
+    """Return the caveat without which a verdict must not be quoted; mostly empty.
 
     Examples
     --------
@@ -257,8 +257,8 @@ def unexplained(results: Archive, paper: Paper) -> DataFrame:
 
     Every stored combination of protocol, kind of error and target is tried for each distance, in the
     Euclidean norm, which the paper names, and every protocol and reading for each condition number. With that
-    many choices some come near by chance, so what is left is hard to explain. A shortened study says nothing
-    about distances, because they depend on the number of steps.
+    many choices some come near by chance, so the remaining numbers are hard to explain. A shortened study
+    says nothing about distances, because they depend on the number of steps.
 
     Returns
     -------

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Axis = Literal["steps", "transitions"]
 
 DECADES = 3
-"""Number of last decades of the runs that are shown: before them next to nothing is learned."""
+"""Number of last decades of the runs that are shown: next to nothing is learned before."""
 
 BAND, STRIP = 0.15, 0.25
 """How opaque spread and the strip of the paper's end points are."""
@@ -64,7 +64,7 @@ MARK: dict[str, Any] = {
 
 
 class DrawnCurve(NamedTuple):
-    """Mean error of an algorithm on a task, and the middle 80 % of its runs.
+    """Mean error of an algorithm on a task, and the middle 80% of its runs.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def draw_curves(
         figure.supxlabel(axis.capitalize() + length, fontsize=shape.letters)
         figure.supylabel(_described(score), fontsize=shape.letters)
         _draw_legend(figure, _drawn(results, score), score, shape.legend_columns)
-        figure.draw_without_rendering()  # lays it out, once for all formats
+        figure.draw_without_rendering()  # computes the layout, once for all formats
         figure.set_layout_engine("none")
     return figure
 
@@ -138,7 +138,7 @@ def learning_curve(
 ) -> DrawnCurve:
     """Summarise the runs of an algorithm on a task at each checkpoint.
 
-    With few runs the middle 80 % reach from the smallest to the largest.
+    With few runs the middle 80% reach from the smallest to the largest.
     """
     rows = results.curve(algorithm, score)
     rows = rows[(rows["task"] == task) & (rows["step"] > 0)]
@@ -199,7 +199,7 @@ def _draw_panel(panel: Axes, task: str, curves: dict[str, DrawnCurve], printed: 
     _say_who_diverged(panel, curves)
     panel.minorticks_off()
     for axis, text in ((panel.xaxis, power_of_ten), (panel.yaxis, tick_text)):
-        axis.set_label_coords(0.0, 0.0)  # it has no label: no place is to be searched for one
+        axis.set_label_coords(0.0, 0.0)  # it has no label, so no position for one must be searched
         axis.set_major_formatter(lambda value, _, text=text: text(value))  # type: ignore[misc]
 
 
@@ -267,7 +267,7 @@ def _draw_legend(figure: Figure, algorithms: list[str], score: Score, columns: i
         handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=look.width, **mark))
     labels = [method_title(name) + (" (floor)" if name == FLOOR_ALGORITHM else "") for name in algorithms]
     handles.append(Patch(color=look_of("single-chain").colour, alpha=BAND, linewidth=0))
-    labels.append("Middle 80 % of runs")
+    labels.append("Middle 80% of runs")
     if score.kind == "paper":
         strip = Patch(color=FAINT, alpha=STRIP, linewidth=0)
         handles.append((strip, Line2D([], [], color="white", linestyle="", **MARK)))
@@ -367,7 +367,7 @@ def _draw_row(panels: Any, states: DataFrame, estimates: dict[str, Floats]) -> N
     drawn = bias[states["panel"] >= 0]
     middle = float(
         np.subtract(*np.quantile(drawn, [0.9, 0.1]))
-    )  # what lies far outside must not hide all else
+    )  # values far outside must not hide everything else
     scale = AsinhNorm(linear_width=middle or 1.0, vmin=drawn.min(), vmax=drawn.max())
     for panel, name in zip(panels, [None, *STUDIED], strict=True):
         panel.set(xticks=[], yticks=[])

@@ -16,7 +16,7 @@ from gainbias.evaluation.estimate import Estimate, History, in_percent
 from gainbias.evaluation.observations import NO_BOUND_BEYOND
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.features.maps import FeatureMap
-from gainbias.report.figures.style import FAINT, INK, NEGATIVE, POSITIVE, look_of
+from gainbias.report.figures.style import FAINT, INK, NEGATIVE, POSITIVE, look_of, use_few_ticks
 from gainbias.types import Floats
 
 if TYPE_CHECKING:
@@ -31,12 +31,14 @@ def draw_gain(estimate: Estimate, panel: Axes) -> None:
     """Draw the gain over time."""
     history, colour = estimate.history, look_of("single-chain").colour
     low, high = estimate.gain_interval
+    is_alone, varied = len(history.gain) == 1, has_varied(history)
+    label = f"{in_percent(estimate.confidence)} interval" if varied.any() and not is_alone else None
     panel.fill_between(
-        history.transitions, history.low, history.high, where=has_varied(history).tolist(), color=colour,
-        alpha=BAND, linewidth=0, label=f"{in_percent(estimate.confidence)} interval",
+        history.transitions, history.low, history.high, where=varied.tolist(), color=colour, alpha=BAND,
+        linewidth=0, label=label,
     )  # fmt: skip
-    panel.plot(history.transitions, history.gain, color=colour, linewidth=1.3, label="estimate")
-    if len(history.gain) == 1:  # no line and no band can be seen
+    panel.plot(history.transitions, history.gain, color=colour, linewidth=1.3, label=label and "estimate")
+    if is_alone:  # no line and no band can be seen
         panel.plot(history.transitions, history.gain, "o", color=colour)
         panel.vlines(history.transitions, low, high, color=colour)
     panel.axhline(estimate.gain, color=FAINT, linewidth=0.8, zorder=0)
@@ -44,48 +46,45 @@ def draw_gain(estimate: Estimate, panel: Axes) -> None:
     if span is not None:
         panel.set_ylim(*span)
     panel.set_xscale("log")
+    use_few_ticks(panel)
     panel.set_title(f"Gain per {estimate.per}")
     panel.set_xlabel("transitions")
 
 
 LATE = 0.01
-"""Where the gain was before this share of the transitions does not set the range of its chart."""
+"""The gain before this share of the transitions does not affect the range of its chart."""
 
-ROOM = 3.0
-"""The chart of the gain reaches this many spreads to either side."""
-
-EDGE = 0.1
-"""What is drawn of the gain keeps this many spreads away from the ends of its axis, where there is room."""
+EDGE = 0.05
+"""Room between what sets the range of the gain and the ends of its axis, as a share of the range."""
 
 NEGLIGIBLE_WIDTH = 1e-12
 """An interval that is narrower, relative to the largest number of a chart, has no width."""
 
 
 def gain_range(estimate: Estimate) -> tuple[float, float] | None:
-    """Return the ends of an axis for the gain: early bands may be far wider than what is worth seeing.
+    """Return the ends of an axis for the gain: early bands may be far wider than is worth showing.
 
-    It ends where nothing is drawn. ``None`` if the gain never changed, and no interval says how far it might.
+    It shows all later gains, and the last interval with as much again on either side, but nothing beyond what
+    is drawn. ``None`` if the gain never changed, and no interval says how far it might.
     """
     history = estimate.history
     low, high = estimate.gain_interval
-    late = history.transitions >= LATE * history.transitions[-1]
-    widths = np.array([high - low, np.ptp(history.gain[late])])
-    spread = ROOM * float(np.max(widths, where=np.isfinite(widths), initial=0.0))
-    if spread == 0.0:
+    width = high - low if np.isfinite(high - low) else 0.0
+    late = history.gain[history.transitions >= LATE * history.transitions[-1]]
+    least, most = min(late.min(), estimate.gain - width), max(late.max(), estimate.gain + width)
+    if least == most:
         return None
-    drawn = np.array(
-        [history.gain, *(np.where(has_varied(history), end, np.nan) for end in (history.low, history.high))]
-    )
-    edge = EDGE * spread
-    least, most = np.nanmin(drawn) - edge, np.nanmax(drawn) + edge
-    return max(estimate.gain - spread, float(least)), min(estimate.gain + spread, float(most))
+    bands = [np.where(has_varied(history), end, np.nan) for end in (history.low, history.high)]
+    drawn = np.array([history.gain, *bands])
+    edge = EDGE * (most - least)
+    return float(max(least, np.nanmin(drawn)) - edge), float(min(most, np.nanmax(drawn)) + edge)
 
 
 def has_varied(history: History) -> NDArray[np.bool_]:
     """Return at which times the gain has an interval with a width, finite or not.
 
-    One without width, but for rounding, is none: rewards did not vary, which does not say how far the gain
-    may be.
+    One without width, except for rounding, does not count: rewards did not vary, which does not say how
+    far off the gain may be.
     """
     widths = history.high - history.low
     scale = np.max(np.abs([history.gain, widths]), where=np.isfinite([history.gain, widths]), initial=0.0)
@@ -100,7 +99,7 @@ SHOWN = 6
 
 ALONG = 200
 MOST_NUMBERS_SHOWN = 8
-"""Observations of more numbers have no place beside a point."""
+"""Observations of more numbers do not fit beside a point."""
 
 ACROSS = 60
 """Points along each axis of a box of one and of two numbers."""
@@ -110,7 +109,7 @@ Form = Literal["points", "line", "map", "extremes"]
 
 @dataclass(frozen=True, eq=False)
 class ValueView:
-    """Values of the observations that are worth drawing.
+    """Values of the observations that are drawn.
 
     Attributes
     ----------
@@ -121,7 +120,7 @@ class ValueView:
     axes : tuple of arrays
         Numbers along the axes: one of points and of a line, two of a map, none of extremes.
     values : (m,) array
-        nan where nothing alike was observed.
+        nan where nothing similar was observed.
     intervals : (m, 2) array
         Infinite where too little was observed.
     """
@@ -227,22 +226,26 @@ def _draw_line(view: ValueView, panel: Axes) -> None:
     [places] = view.axes
     ends = np.where(view.known[:, None], view.intervals, np.nan)
     panel.fill_between(places, *ends.T, color=POSITIVE, alpha=0.2, linewidth=0)
-    panel.plot(places, view.values, color=POSITIVE, linewidth=1.3)
+    marker = "." if np.isnan(view.values).any() else ""  # a point between two gaps is no line
+    panel.plot(places, view.values, color=POSITIVE, linewidth=1.3, marker=marker, markersize=3.0)
     panel.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
     panel.set_title("Relative values, with intervals")
     panel.set_xlabel("observation")
 
 
 def _draw_map(view: ValueView, panel: Axes) -> None:
-    """Draw values over two numbers; white where too little was seen."""
+    """Draw values over two numbers; grey where too little was seen, because white is a value of 0."""
+    from matplotlib import colormaps
+
     across, up = np.meshgrid(*view.axes, indexing="ij")
     values = np.where(view.known, view.values, np.nan).reshape(across.shape)
     largest = float(np.nanmax(np.abs(values))) if view.known.any() else 1.0
-    mesh = panel.pcolormesh(across, up, values, cmap="RdBu", vmin=-largest, vmax=largest, shading="nearest")
+    colours = colormaps["RdBu"].with_extremes(bad=FAINT)
+    mesh = panel.pcolormesh(across, up, values, cmap=colours, vmin=-largest, vmax=largest, shading="nearest")
     bar = panel.figure.colorbar(mesh, ax=panel)
     bar.outline.set_linewidth(0.0)
     bar.set_label("relative value")
-    panel.set_title("Relative values (white: seen too rarely)")
+    panel.set_title("Relative values" + (" (grey: seen too rarely)" if not view.known.all() else ""))
     panel.set_xlabel("first number")
     panel.set_ylabel("second number")
 

@@ -1,11 +1,13 @@
-"""`plot`: whatever a user holds as a figure, alone or several together.
+"""`plot`: a figure of any result, alone or several together.
 
-What may share a figure is a family: runs and exact curves, estimates, series, comparisons, solutions, bounds.
-One estimate or series is drawn as `estimates` and `series` draw it; several are a row of intervals each.
+Results that may share a figure form a family: runs and exact curves, estimates, series, comparisons,
+solutions, bounds. One estimate or series is drawn as `estimates` and `series` draw it; several are a row of
+intervals each.
 """
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,9 +32,8 @@ from gainbias.report.figures.style import (
     POSITIVE,
     Size,
     drawing,
-    few_ticks,
     look_of,
-    tick_text,
+    use_few_ticks,
 )
 from gainbias.report.text import distinct_texts
 from gainbias.theory.bounds.record import WEIGHTS_ERROR, Bound
@@ -49,11 +50,14 @@ SIZE = Size(width=7.0, columns=2, legend_columns=4, panel_height=2.6, letters=8.
 SHADE = 0.2
 """How dark a band is."""
 
-LINE_OF_LEGEND, ROW = 0.17, 0.26
-"""Inches for an entry of a legend, and for an interval."""
+ROOM_BELOW = 5.0
+"""Errors are shown down to the smallest one of a line over this."""
 
-LETTERS_OF_A_NAME = 56
-"""A longer name is broken into lines."""
+LINE_OF_LEGEND, ROW, LINES_OF_A_ROW = 0.17, 0.26, 2
+"""Inches for an entry of a legend and for a row, and how many lines of its name a row has room for."""
+
+LETTERS_OF_A_NAME, LETTERS_OF_A_ROW = 56, 30
+"""A longer name is broken into lines, in a legend and beside a row."""
 
 MOST_MARKED, MOST_STATES = 60, 4_000
 """A solution of more states than the first is a line; of more than the second, only some are drawn."""
@@ -74,16 +78,16 @@ def plot(what: Any, *, ax: Axes | None = None, kind: Kind = "centred") -> Any:
     Parameters
     ----------
     what : result, list or dict of results
-        `Trace` and `Curve`: errors against transitions. Lanes that differ in their seed alone are one line,
-        their root mean square, with a band for the middle 80 % of them; traces and curves may be mixed.
+        `Trace` and `Curve`: errors against transitions. Lanes that differ only in their seed are one line,
+        their root mean square, with a band for the middle 80% of them; traces and curves may be mixed.
         `Estimate`: the gain over time with its band, and the values of observations of one or two numbers.
-        `SeriesEstimate`: the batch means with what was found in them, and why the verdict is what it is.
+        `SeriesEstimate`: the batch means with the findings, and the reason for the verdict.
         Several of either, also the groups of a `GroupedSeries`: their intervals, one below the other.
         `Comparison`: differences with their intervals. `Solution`: bias and share of time of each state, or
-        bias and gain of several classes. `Bound`: what is guaranteed, beside what is known without it.
+        bias and gain of several classes. `Bound`: what is guaranteed, compared with what is known without it.
         The keys of a dict are names.
     ax : matplotlib.axes.Axes, optional
-        Draw there instead of in a new figure. What needs two panels then has its first only.
+        Draw there instead of in a new figure. Results that need two panels then have only the first.
     kind : {"centred", "full", "quotient"}
         Which error of traces and curves, see `Trace.errors`.
 
@@ -119,16 +123,16 @@ class Named:
     name: str
     result: Any
 
-    def called(self, otherwise: str) -> str:
-        """Return its name, or another where it has none."""
-        return "\n".join(textwrap.wrap(self.name or otherwise, LETTERS_OF_A_NAME)) or " "
+    def called(self, otherwise: str, letters: int = LETTERS_OF_A_NAME) -> str:
+        """Return its name, or another where it has none, broken into lines."""
+        return "\n".join(textwrap.wrap(self.name or otherwise, letters)) or " "
 
 
 Draw = Callable[["Axes"], None]
 
 
 def _named(what: Any) -> list[Named]:
-    """Return what is to be drawn, and refuse what cannot be."""
+    """Return the results to be drawn, and refuse those that cannot be."""
     if isinstance(what, Mapping):
         items = [Named(str(name), result) for name, result in what.items()]
     elif isinstance(what, list | tuple):
@@ -187,14 +191,17 @@ def _panels_of_series(estimate: SeriesEstimate) -> list[Draw]:
 
 
 def _height(items: Sequence[Named]) -> float:
-    """Return the height of a figure without its legend: intervals need no more than a line each."""
+    """Return the height of a figure without its legend: rows need no more than their names."""
     family = _family(items[0].result)
     has_rows = family in ("comparisons", "bounds") or (family in ("estimates", "series") and len(items) > 1)
-    return 0.9 + ROW * len(items) if has_rows else SIZE.panel_height
+    if not has_rows:
+        return SIZE.panel_height
+    lines = max(item.called("", LETTERS_OF_A_ROW).count("\n") + 1 for item in items)
+    return 0.9 + ROW * len(items) * max(1.0, lines / LINES_OF_A_ROW)
 
 
 def _in_a_new_figure(panels: Sequence[Draw], height: float) -> Axes:
-    """Return the first panel of a figure that has room for all that is drawn."""
+    """Return the first panel of a figure that has room for everything drawn."""
     import matplotlib.pyplot as plt
 
     width = SIZE.width if len(panels) > 1 else 0.6 * SIZE.width
@@ -233,7 +240,18 @@ def draw_errors(items: Sequence[Named], kind: Kind, panel: Axes) -> None:
         draw = _draw_trace if isinstance(item.result, Trace) else _draw_curve
         draw(item, kind, panel, used)
     panel.set(xscale="log", yscale="log", xlabel="transitions")
+    _keep_lines_in_view(panel)
+    use_few_ticks(panel)
     panel.set_ylabel(f"error of the values ({kind})")
+
+
+def _keep_lines_in_view(panel: Axes) -> None:
+    """End an axis of errors a little below the lines: runs that happen to pass 0 reach far down."""
+    values = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in panel.lines])
+    drawn = values[values > 0.0]
+    if len(drawn):
+        least, most = panel.get_ylim()
+        panel.set_ylim(max(least, drawn.min() / ROOM_BELOW), most)
 
 
 def _draw_trace(item: Named, kind: Kind, panel: Axes, used: list[str]) -> None:
@@ -256,7 +274,7 @@ def _draw_trace(item: Named, kind: Kind, panel: Axes, used: list[str]) -> None:
 
 
 def _groups(trace: Trace, item: Named) -> dict[str, list[int]]:
-    """Return the lanes that differ in their seed alone, by what they have in common."""
+    """Return the lanes that differ only in their seed, by what they have in common."""
     texts = {
         name: distinct_texts(lane.params[name] for lane in trace.lanes)
         for name, usual in trace.algorithm.params()._asdict().items()
@@ -296,7 +314,7 @@ def _next_colour(algorithm: str, used: list[str]) -> str:
 
 @dataclass(frozen=True)
 class OneInterval:
-    """A number with its interval, whether it may be trusted, and what is said of it."""
+    """A number with its interval, whether it may be trusted, and a remark."""
 
     name: str
     value: float
@@ -307,7 +325,7 @@ class OneInterval:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Intervals below each other: what they are of, and where nothing is, if that is worth a line."""
+    """Intervals below each other: what they measure, and where "no difference" is, if that has a line."""
 
     rows: Sequence[OneInterval]
     title: str
@@ -325,7 +343,8 @@ def _means(items: Sequence[Named]) -> Intervals:
             (one.mean, one.interval) if isinstance(one, SeriesEstimate) else (one.gain, one.gain_interval)
         )
         words = "" if verdict.is_trusted else verdict.kind
-        rows.append(OneInterval(item.called(str(place)), value, interval, verdict.is_trusted, words))
+        name = item.called(str(place), LETTERS_OF_A_ROW)
+        rows.append(OneInterval(name, value, interval, verdict.is_trusted, words))
     first = items[0].result
     what = first.name if isinstance(first, SeriesEstimate) else f"gain per {first.per}"
     levels = {in_percent(item.result.confidence) for item in items}
@@ -338,7 +357,8 @@ def _differences(items: Sequence[Named]) -> Intervals:
         one: Comparison = item.result
         otherwise = "first - second" if len(items) == 1 else f"{place}: first - second"
         words = "in doubt" if one.doubts else ""
-        rows.append(OneInterval(item.called(otherwise), one.difference, one.interval, not one.doubts, words))
+        name = item.called(otherwise, LETTERS_OF_A_ROW)
+        rows.append(OneInterval(name, one.difference, one.interval, not one.doubts, words))
     levels = {in_percent(item.result.confidence) for item in items}
     title = f"difference of gains per {items[0].result.per}|{' and '.join(sorted(levels))} intervals"
     return Intervals(rows, title, zero=True)
@@ -353,19 +373,30 @@ def draw_rows(found: Intervals, panel: Axes) -> None:
             panel.plot(row.interval, [height, height], color=colour, linewidth=1.6, solid_capstyle="butt")
         fill = colour if row.is_trusted else "none"
         panel.plot([row.value], [height], "o", color=colour, markerfacecolor=fill, markersize=4.5)
-        words = row.words or ("no interval" if row.interval is None else "")
-        if words:
-            panel.annotate(
-                words, (row.value, height), (0.0, 4.0), textcoords="offset points", ha="center", color=INK
-            )
-    panel.set_yticks(range(len(found.rows), 0, -1), [row.name for row in found.rows])
-    panel.set_ylim(0.4, len(found.rows) + 0.7)
-    panel.tick_params(axis="y", length=0)
+    _name_rows([row.name for row in found.rows], panel)
     panel.margins(x=0.08)
+    for height, row in zip(range(len(found.rows), 0, -1), found.rows, strict=True):
+        if words := row.words or ("no interval" if row.interval is None else ""):
+            _say_above(words, row.value, height, panel)
     if found.zero:
         panel.axvline(0.0, color=INK, linewidth=0.8, linestyle=(0.0, (4.0, 1.5)), zorder=0)
     panel.set_xlabel(label)
     panel.set_title(title)
+
+
+def _name_rows(names: Sequence[str], panel: Axes) -> None:
+    """Name the rows of a panel, the first on top."""
+    panel.set_yticks(range(len(names), 0, -1), names)
+    panel.set_ylim(0.4, len(names) + 0.8)
+    panel.tick_params(axis="y", length=0)
+
+
+def _say_above(words: str, at: float, height: int, panel: Axes) -> None:
+    """Say something above a point of a row, towards the middle of the panel, where there is room."""
+    low, high = panel.get_xlim()
+    middle = math.sqrt(low * high) if panel.get_xscale() == "log" else (low + high) / 2.0
+    side = "left" if at < middle else "right"
+    panel.annotate(words, (at, height), (0.0, 4.0), textcoords="offset points", ha=side, color=INK)
 
 
 def _draw_bias(items: Sequence[Named], panel: Axes) -> None:
@@ -387,7 +418,7 @@ def _draw_shares(items: Sequence[Named], panel: Axes) -> None:
     _name_states(items, panel)
     panel.set_title("Gain from each state" if has_classes else "Share of time in each state")
     if not has_classes:
-        panel.set_ylim(bottom=0.0)
+        panel.set_ylim(0.0, panel.get_ylim()[1] * ROOM_ABOVE)
 
 
 def _draw_states(item: Named, numbers: Floats, error: Floats, place: int, panel: Axes, count: int) -> None:
@@ -405,6 +436,9 @@ def _draw_states(item: Named, numbers: Floats, error: Floats, place: int, panel:
     else:
         panel.fill_between(x, drawn - reach, drawn + reach, color=colour, alpha=SHADE, linewidth=0)
 
+
+ROOM_ABOVE = 1.05
+"""How far above the largest share its axis ends: a mark has a size."""
 
 MOST_NAMED_STATES = 12
 """More states than this are numbered, not named."""
@@ -424,12 +458,13 @@ def _name_states(items: Sequence[Named], panel: Axes) -> None:
 
 
 def _draw_bounds(items: Sequence[Named], panel: Axes) -> None:
-    """Draw each bound beside the error before the first step; one that says nothing is hollow."""
+    """Draw each bound beside the error before the first step; an uninformative one is hollow."""
     heights = range(len(items), 0, -1)
-    names = []
-    for height, item in zip(heights, items, strict=True):
+    names, notes = [], []
+    for place, (height, item) in enumerate(zip(heights, items, strict=True), 1):
         bound: Bound = item.result
-        names.append(item.called(bound.theorem))
+        number = f"{place}: " if len(items) > 1 else ""
+        names.append(item.called(f"{number}{bound.theorem}", LETTERS_OF_A_ROW))
         without = bound.trivial.without_steps
         if np.isfinite(without) and without > 0.0:
             label = "before the first step" if height == len(items) else None
@@ -438,16 +473,13 @@ def _draw_bounds(items: Sequence[Named], panel: Axes) -> None:
             fill = POSITIVE if bound.informative else "none"
             panel.plot([bound.value], [height], "o", color=POSITIVE, markerfacecolor=fill, markersize=5)
         note = "" if bound.informative else "says nothing" if bound.certified else "not certified"
-        at = bound.value if bound.certified else without
-        if note and np.isfinite(at):
-            panel.annotate(note, (at, height), (0.0, 5.0), textcoords="offset points", ha="center")
-    panel.set_yticks(heights, names)
-    panel.set_ylim(0.4, len(items) + 0.8)
-    panel.tick_params(axis="y", length=0)
+        notes.append((note, bound.value if bound.certified else without, height))
+    _name_rows(names, panel)
     panel.set_xscale("log")
     panel.margins(x=0.15)
-    panel.set_xticks(few_ticks(*panel.get_xlim()))
-    panel.xaxis.set_major_formatter(lambda value, _: tick_text(value))
-    panel.minorticks_off()
+    use_few_ticks(panel)
+    for note, at, height in notes:
+        if note and np.isfinite(at):
+            _say_above(note, at, height, panel)
     panel.set_xlabel(items[0].result.quantity.replace(WEIGHTS_ERROR, r"$E\,|\theta_T - \theta^*|^2$"))
     panel.set_title("What is guaranteed")

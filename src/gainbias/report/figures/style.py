@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK, FAINT = "#222222", "#b0b0b0"
 
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
-"""A full line, or an offset and the lengths of strokes and gaps in widths of the line."""
+"""A solid line, or an offset and the lengths of dashes and gaps in widths of the line."""
 
 
 class LineStyle(NamedTuple):
-    """How an algorithm is drawn: thin broken lines lie on thick full ones, so that none hides another."""
+    """How an algorithm is drawn: thin dashed lines lie on thick solid ones, so that none hides another."""
 
     colour: str
     marker: str
@@ -59,7 +60,7 @@ ALGORITHM_STYLES = {
     "adaptive-td": LineStyle("#0072B2", "x", (0.0, (2.0, 1.0)), 1.0),
 }
 OTHER = LineStyle("#999999", ".")
-"""How an algorithm is drawn that has no look of its own."""
+"""How an algorithm without its own look is drawn."""
 
 
 class Size(NamedTuple):
@@ -97,7 +98,7 @@ def look_of(algorithm: str) -> LineStyle:
 
 @contextmanager
 def drawing(size: Size) -> Iterator[None]:
-    """Use our settings of matplotlib in a ``with`` block, whatever a user's own are."""
+    """Use our matplotlib settings in a ``with`` block, whatever the user's are."""
     try:
         import matplotlib
         from cycler import cycler
@@ -159,8 +160,8 @@ def few_ticks(low: float, high: float) -> list[float]:
 
     Examples
     --------
-    >>> few_ticks(0.3, 1.1), few_ticks(8, 300_000), few_ticks(0.42, 0.47)
-    ([0.3, 1.0], [100.0, 10000.0], [0.43, 0.45, 0.47])
+    >>> few_ticks(0.3, 1.1), few_ticks(8, 300_000), few_ticks(0.42, 0.47), few_ticks(0.1542, 0.1552)
+    ([0.3, 1.0], [100.0, 10000.0], [0.43, 0.45, 0.47], [0.1544, 0.1547, 0.155])
     """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     subdivided = {step: [k / step for k in range(step, 10 * step)] for step in (1, 2, 10)}
@@ -170,6 +171,10 @@ def few_ticks(low: float, high: float) -> list[float]:
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) >= 2:
             break
+    else:  # the ends are so close together that the scale is nearly linear
+        step = 10.0 ** math.floor(math.log10((high - low) / 2.0))
+        places = range(math.ceil(low / step), math.floor(high / step) + 1)
+        ticks = [float(f"{place * step:.12g}") for place in places]
     stride = math.ceil(len(ticks) / MOST_TICKS)
     return ticks[stride - 1 :: stride] if stride > 1 else ticks
 
@@ -183,6 +188,16 @@ def tick_text(value: float) -> str:
     ('0.02', '1000', '$10^{5}$')
     """
     return f"{value:g}" if 0.001 <= value < 10_000 else power_of_ten(value)
+
+
+def use_few_ticks(panel: Axes) -> None:
+    """Number a few places of each logarithmic axis of a panel, also where it is shorter than a decade."""
+    for axis in (panel.xaxis, panel.yaxis):
+        if axis.get_scale() == "log":
+            low, high = axis.get_view_interval()
+            axis.set_ticks(few_ticks(low, high))
+            axis.set_major_formatter(lambda value, _: tick_text(value))
+    panel.minorticks_off()  # to place them would take half of the time
 
 
 def power_of_ten(value: float) -> str:
@@ -200,7 +215,7 @@ def power_of_ten(value: float) -> str:
 def save_figure(figure: Figure, stem: str | Path, size: Size, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write a figure, the same bytes each time.
 
-    Files of these names are replaced, and folders that are missing are made.
+    Files with these names are replaced, and missing folders are made.
 
     Parameters
     ----------

@@ -24,11 +24,10 @@ from gainbias.report.figures.style import (
     LineStyle,
     Size,
     drawing,
-    few_ticks,
     look_of,
     new_figure,
     save_figure,
-    tick_text,
+    use_few_ticks,
 )
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def _legend(axes: Any) -> list[tuple[str, Any]]:
 
 
 def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
-    """Draw errors at the last step against the step size, with intervals; what diverged is left out."""
+    """Draw errors at the last step against the step size, with intervals, without runs that diverged."""
     ends = rows.groupby("series")["step"].transform("max")
     for series, own in rows[rows["step"] == ends].groupby("series"):
         own, look = own.sort_values("a"), looks[series]
@@ -108,11 +107,11 @@ def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]
         )
     axes.set(xlabel="step size a")
     _scale(axes, rows["mean"])
-    _use_few_ticks(axes)
+    use_few_ticks(axes)
 
 
 def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
-    """Draw means with their intervals, and thin broken lines for exact root mean squares."""
+    """Draw means with their intervals, and thin dashed lines for exact root mean squares."""
     for series, own in rows[rows["step"] > 0].groupby("series"):
         look, finite = looks[series], own[np.isfinite(own["mean"])]
         axes.plot(finite["step"], finite["mean"], **{**_style(look, series), "marker": ""})
@@ -122,7 +121,7 @@ def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> 
         axes.plot(own["step"], own["exact"], color=INK, linewidth=0.6, linestyle=(0.0, (6.0, 2.0)))
     axes.set(xlabel="steps")
     _scale(axes, rows["mean"])
-    _use_few_ticks(axes)
+    use_few_ticks(axes)
 
 
 def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
@@ -135,24 +134,15 @@ def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> No
         )
     axes.set(xscale="log" if (finite["mean"] > 0).any() else "linear")
     axes.set(yticks=[], xlabel="error at the end, at the best step size")
-    _use_few_ticks(axes)
+    use_few_ticks(axes)
 
 
 def _scale(axes: Any, means: Any) -> None:
-    """Make scales logarithmic, and leave out what would squeeze all others together: far too large steps."""
+    """Make scales logarithmic, and leave out far too large steps, which would squeeze all others together."""
     known = means[np.isfinite(means) & (means > 0)]
-    if len(known):  # otherwise nothing is drawn, which a logarithmic scale cannot bear
+    if len(known):  # otherwise nothing is drawn, which a logarithmic scale does not allow
         axes.set(xscale="log", yscale="log")
         axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
-
-
-def _use_few_ticks(axes: Any) -> None:
-    """Number a few places of each axis, also where it is shorter than a decade."""
-    for axis in (axes.xaxis, axes.yaxis):
-        if axis.get_scale() == "log":
-            axis.set_ticks(few_ticks(*axis.get_view_interval()))
-            axis.set_major_formatter(lambda value, _: tick_text(value))
-    axes.minorticks_off()  # to place them would take half of the time
 
 
 def _style(look: LineStyle, label: str) -> dict[str, Any]:
@@ -178,8 +168,8 @@ OTHERS: tuple[tuple[Dashes, str], ...] = (
 def looks_of(series: Iterable[str]) -> dict[str, LineStyle]:
     """Return a look for each series, which is named by its algorithm and what else it has.
 
-    The first series of an algorithm looks as the algorithm does everywhere; others have its colour with other
-    dashes and marks, and another colour only where these run out.
+    The first series of an algorithm looks like the algorithm everywhere; others have its colour with other
+    dashes and marks, and a different colour only if these run out.
 
     Examples
     --------

@@ -8,12 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from gainbias.evaluation.diagnostics import Diagnostics
-from gainbias.evaluation.estimate import Estimate, as_precise, in_percent, shortened, with_interval
+from gainbias.evaluation.estimate import (
+    SOME_OBSERVATION,
+    Estimate,
+    as_precise,
+    in_percent,
+    shortened,
+    with_interval,
+)
 from gainbias.evaluation.observations import MOST_LISTED_OBSERVATIONS
 from gainbias.evaluation.sources.spaces import plain_observation
-from gainbias.evaluation.values.methods import NoValues
+from gainbias.evaluation.values.methods import NoLearning, NoValues
 from gainbias.report.figures.estimates import ValueView, gain_range, has_varied, value_view
 from gainbias.report.figures.style import NEGATIVE, POSITIVE
 from gainbias.report.pages.frame import (
@@ -22,6 +29,7 @@ from gainbias.report.pages.frame import (
     conclusion,
     dated,
     definitions,
+    interval_of,
     known_number,
     known_steps,
     listed,
@@ -33,13 +41,15 @@ from gainbias.report.pages.frame import (
 from gainbias.store import write_whole
 
 MOST_ROWS = 200
-"""A table of more observations than this has only the best and the worst."""
-
-VALUE_HEADER = ["Observation", "Relative value", "Interval from", "to"]
+"""A table of more observations than this shows only the best and the worst."""
 
 UNSEEN, RARE = "nothing similar was seen", "too little was seen for an interval"
-NO_STEP = "no step began there"
-"""Of discrete observations: one that ends episodes may have been seen often."""
+NO_STEP, TOO_RARE = "no step began there", "too little was seen"
+"""For discrete observations: one that ends episodes may have been seen often."""
+
+LOOKED_FOR = "a drift, a level shift, a slow part, a period, rare events, heavy tails"
+
+RETURN_TO_START = "The return from the end of an episode to the start counts as one step with reward 0."
 
 RELATIVE = (
     "The relative value of an observation is how much more than the gain the policy earns in all from there "
@@ -81,20 +91,38 @@ def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
         trust=trust_of(facts.verdict),
         verdict=conclusion(facts.verdict, bool(facts.gain_warnings), facts.warnings),
         gain=escape(gain),
-        interval=escape(interval),
+        interval=escape(interval_of(interval, facts.verdict)),
         about=escape(about(estimate)),
         origin=escape(": ".join(next(iter(made.items())))),
         notes=listed("Notes", facts.notes),
         values=_values_section(estimate, view),
-        diagnostics=definitions(diagnostics(estimate)),
+        diagnostics=_diagnostics(estimate),
         made=definitions(made),
         data=script_data({"gain": _gain_data(estimate), "values": view and _value_data(view)}),
     )
 
 
 def about(estimate: Estimate) -> str:
-    """Return a sentence on what the gain is, and which data it rests on."""
-    return f"Average reward per {estimate.per} in the long run, from {estimate.diagnostics.data_in_words()}."
+    """Return sentences on what the gain is, and on the data behind it."""
+    if estimate.target is not None:
+        overlap = estimate.target.overlap
+        worth = overlap.effective_sample_size
+        return (
+            f"Average reward per {estimate.per} in the long run of another policy than that of the log. The "
+            f"{overlap.steps:,} steps of the log are worth about {float(f'{worth:.3g}'):,.0f} of this policy."
+        )
+    ends = f" {RETURN_TO_START}" if _has_ends(estimate) else ""
+    data = estimate.diagnostics.data_in_words()
+    return f"Average reward per {estimate.per} in the long run, from {data}.{ends}"
+
+
+def _has_ends(estimate: Estimate) -> bool:
+    """Whether ends are known to count as steps: only tables of observations have a state for ends."""
+    observed, learned = estimate.observed, estimate.learned
+    if isinstance(learned, NoValues) or not observed.is_tabular or observed.num_features <= observed.end:
+        return False
+    rows = sparse.csr_array(([1.0], ([0], [observed.end])), (1, observed.num_features))
+    return estimate.per == "step" and bool(learned.observations(rows)[0] >= SOME_OBSERVATION)
 
 
 def _values_section(estimate: Estimate, view: ValueView | None) -> str:
@@ -112,7 +140,8 @@ def _table(estimate: Estimate) -> str:
     rows, left_out = value_rows(estimate)
     if not rows:
         return ""
-    table = sortable_table("Relative values", VALUE_HEADER, rows)
+    header = ["Observation", "Value", f"{in_percent(estimate.confidence)} interval"]
+    table = sortable_table("Relative values", header, rows)
     return table + (f'<p class="hint">{escape(left_out)}</p>' if left_out else "")
 
 
@@ -134,9 +163,9 @@ def _at(view: ValueView, place: int) -> str:
 def how_to_read(view: ValueView, confidence: float) -> str:
     """Return what a chart of values shows, in words."""
     unknown = {
-        "points": " For one of a grey point too little was seen.",
-        "line": " Where there is no band, too little was seen.",
-        "map": " Where there is no colour, too little was seen.",
+        "points": " For a grey point too little was seen for an interval.",
+        "line": " Without a band, too little was seen for an interval.",
+        "map": " Without a colour, too little was seen for an interval.",
         "extremes": " The worst and the best observations that have one are shown.",
     }
     is_partial = {"points": view.rare.any(), "extremes": True}.get(view.form, not view.known.all())
@@ -162,7 +191,7 @@ def no_picture(estimate: Estimate) -> str:
 
 
 def value_rows(estimate: Estimate) -> tuple[list[list[Entry]], str]:
-    """Return rows of a table of values, and what is left out; none for boxes, or without values."""
+    """Return rows of a table of values, and what is left out; no rows for boxes, or without values."""
     limits, every = estimate.observed.limits, estimate.observed.every()
     if every is None or isinstance(estimate.learned, NoValues):
         return [], ""
@@ -185,39 +214,54 @@ def value_rows(estimate: Estimate) -> tuple[list[list[Entry]], str]:
 def _row(seen: Any, value: float, ends: Any) -> list[Entry]:
     name = Entry(shortened(seen), seen if isinstance(seen, int) else None)
     if np.isnan(value):
-        return [name, Entry(NO_STEP), Entry("-"), Entry("-")]
+        return [name, Entry("-"), Entry(NO_STEP)]
     if not np.isfinite(ends).all():
-        return [name, Entry(f"{value:+.4g}", float(value)), Entry(RARE), Entry("-")]
-    numbers = value, *map(float, ends)
-    shown = as_precise(numbers, numbers[2] - numbers[1], sign="+")
-    return [name, *map(Entry, shown, numbers)]
+        return [name, Entry(f"{value:+.4g}", float(value)), Entry(TOO_RARE)]
+    low, high = map(float, ends)
+    shown, first, last = as_precise((value, low, high), high - low, sign="+")
+    return [name, Entry(shown, float(value)), Entry(f"{first} to {last}", low)]
 
 
-def diagnostics(estimate: Estimate) -> dict[str, str]:
-    """Return the diagnostics of an estimate in words, by their names."""
+def _diagnostics(estimate: Estimate) -> str:
+    """Return how far to trust the gain, and how far the values."""
+    parts = {"The gain": diagnostics_of_gain(estimate)}
+    if estimate.diagnostics.algorithm != NoLearning.description:
+        parts["The values"] = diagnostics_of_values(estimate)
+    lists = (f"<div><h3>{title}</h3>{definitions(rows)}</div>" for title, rows in parts.items())
+    return f'<div class="beside">{"".join(lists)}</div>'
+
+
+def diagnostics_of_gain(estimate: Estimate) -> dict[str, str]:
+    """Return the diagnostics of the gain in words, by their names."""
     facts = estimate.diagnostics
+    place = "verdict" if facts.verdict.kind == "cut short" else "first warning"
+    agreement = "not known" if np.isnan(facts.r_hat) else f"{facts.r_hat:.3f}"
     rows = {
-        "Method": facts.algorithm,
-        "Features": estimate.features,
         "Data": facts.data_in_words(),
-        "Run": "complete" if facts.is_complete else "cut short: the first warning says why",
-        "Standard error of the gain": known_number(facts.standard_error),
+        "Run": "complete" if facts.is_complete else f"cut short: the {place} says why",
+        "Standard error": known_number(facts.standard_error),
+        "Degrees of freedom": f"{facts.degrees:,}",
         "Autocorrelation time of rewards": known_steps(facts.autocorrelation_time),
-        "Split R-hat": known_number(facts.r_hat, "; 1 if all halves of all chains agree"),
-        "Degrees of freedom": f"{facts.degrees:,} for the gain",
+        "Split R-hat": f"{agreement}; it would be 1 if all halves of all chains agreed",
     }
+    if facts.verdict.kind == "steady":
+        several = ", chains that disagree" * (facts.num_chains > 1)
+        rows["Looked for, not found"] = f"{LOOKED_FOR}{several}"
     if estimate.target is not None:
         rows["Overlap"] = estimate.target.in_words()
-    if not isinstance(estimate.learned, NoValues):
-        rows |= _diagnostics_of_values(facts)
     seconds = f"{facts.source_seconds:.3g} s for the data, {facts.library_seconds:.3g} s in this library"
     return rows | {"Time": seconds}
 
 
-def _diagnostics_of_values(facts: Diagnostics) -> dict[str, str]:
+def diagnostics_of_values(estimate: Estimate) -> dict[str, str]:
+    """Return the diagnostics of the values in words, by their names."""
+    facts = estimate.diagnostics
+    rows = {"Method": facts.algorithm, "Features": estimate.features}
+    if isinstance(estimate.learned, NoValues):
+        return rows
     in_span = {True: "can be expressed by the features", False: "cannot be expressed by the features"}
-    return {
-        "Batches of values": f"{facts.value_batches:,}",
+    return rows | {
+        "Batches": f"{facts.value_batches:,}",
         "Autocorrelation time of values": known_steps(facts.mixing_time, ", the memory of the chain"),
         "Length for values": known_number(
             facts.value_effective_sample_size, " autocorrelation times of values"
@@ -275,7 +319,7 @@ def _numbers(values: Any) -> list[float | None]:
 
 
 def number_with_ends(middle: float, low: float, high: float) -> str:
-    """Return a number and its interval, with digits that the interval is worth.
+    """Return a number and its interval, with as many digits as the interval justifies.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What every page is made of: the frame of one HTML file, and pieces of HTML; all text is escaped."""
+"""What every page consists of: the frame of one HTML file, and pieces of HTML; all text is escaped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGE = "index.html"
 """Name of the page in the folder of a report."""
 
 BASICS = ("plotly-cartesian.min.js", "common.js")
-"""Scripts that every page runs first: the library that draws, and what our other scripts share."""
+"""Scripts that every page runs first: the charting library, and what our other scripts share."""
 
 POLICY = (
     "default-src 'none'; form-action 'none'; base-uri 'none'; img-src data: blob:; style-src 'unsafe-inline'"
@@ -45,7 +45,7 @@ MARKERS = {
 
 
 def assembled(template: str, names: Sequence[str], *, title: str, data: str, **parts: str) -> str:
-    """Return a page: a template with its parts and data, our style, and the scripts that it alone may run."""
+    """Return a page: a template with its parts and data, our style, and the only scripts that it may run."""
     scripts = [_asset(name) for name in (*BASICS, *names)]
     return Template(_asset("frame.html")).substitute(
         title=title,
@@ -62,7 +62,7 @@ def _asset(name: str) -> str:
 
 
 def _checksum(script: str) -> str:
-    """Return what names an inline script in the page's policy."""
+    """Return the name of an inline script in the page's policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
@@ -89,13 +89,14 @@ def short(number: float) -> float | None:
 
 
 def known_steps(value: float, why: str = "") -> str:
-    """Return a number of steps in words, and why it matters.
+    """Return a number of steps in words, with two digits, and a remark on why it matters.
 
     Examples
     --------
-    >>> known_steps(1.0), known_steps(2.5, ", the memory of the chain")
-    ('1 step', '2.5 steps, the memory of the chain')
+    >>> known_steps(1.0), known_steps(38.74, ", the memory of the chain")
+    ('1 step', '39 steps, the memory of the chain')
     """
+    value = float(f"{value:.2g}")
     return known_number(value, f" step{'s' * (f'{value:.4g}' != '1')}{why}")
 
 
@@ -120,7 +121,7 @@ MOST_CURVE_POINTS = 60
 
 
 def thinned(count: int, most: int = MOST_CURVE_POINTS) -> Any:
-    """Return the places of at most `most` points, spread evenly, the first and the last among them.
+    """Return the positions of at most `most` points, spread evenly, including the first and the last.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def chart_look(look: LineStyle) -> dict[str, str]:
 
 
 NUMBER = ' class="number"'
-"""Mark of a cell whose text stands at the right."""
+"""Class of a cell whose text is aligned to the right."""
 
 
 class Entry(NamedTuple):
@@ -180,7 +181,7 @@ def framed_table(
 ) -> str:
     """Return a table in a frame that scrolls, also by keyboard, where the screen is narrow.
 
-    Titles of the columns `numeric`, counted from 0, stand at the right, as their cells with `NUMBER` do.
+    Titles of the columns `numeric`, counted from 0, are aligned to the right, as are cells with `NUMBER`.
     """
     head = "".join(
         f'<th scope="col"{NUMBER * (place in numeric)}>{escape(title)}</th>'
@@ -211,7 +212,7 @@ def definitions(facts: Mapping[str, str]) -> str:
 
 
 def badge(word: str) -> str:
-    """Return a verdict as a badge in its colour, which is not filled where it only seems so.
+    """Return a verdict as a badge in its colour; the badge is hollow if the verdict only seems so.
 
     Examples
     --------
@@ -223,8 +224,14 @@ def badge(word: str) -> str:
     return f'<span class="verdict {kind}">{word}</span>'
 
 
-def conclusion(verdict: Verdict, is_doubted: bool, warnings: Iterable[str], steps: Iterable[str] = ()) -> str:
-    """Return a verdict in words, with what to do next, and then the warnings that say something else.
+def conclusion(
+    verdict: Verdict,
+    is_doubted: bool,
+    warnings: Iterable[str],
+    steps: Iterable[str] = (),
+    also: str = "",
+) -> str:
+    """Return a verdict in words, with what to do next, and then the warnings that say something different.
 
     Parameters
     ----------
@@ -234,9 +241,11 @@ def conclusion(verdict: Verdict, is_doubted: bool, warnings: Iterable[str], step
     warnings : iterable of str
     steps : iterable of str
         What to do next.
+    also : str
+        What was found besides the reason for the verdict.
     """
     others = listed("Warnings", (text for text in warnings if text != verdict.words))
-    return concluded(verdict.words, colour_of(verdict, is_doubted), steps) + (
+    return concluded(verdict.words, colour_of(verdict, is_doubted), steps, also) + (
         f'<div class="warning" role="note">{others}</div>' if others else ""
     )
 
@@ -247,15 +256,27 @@ def colour_of(verdict: Verdict, is_doubted: bool) -> str:
 
 
 def trust_of(verdict: Verdict) -> str:
-    """Return the class of a number that may not be trusted: it is not to look like an answer."""
+    """Return the class of a number that may not be trusted, so that it does not look like an answer."""
     return "" if verdict.is_trusted else " untrusted"
 
 
-def concluded(words: str, colour: str, steps: Iterable[str]) -> str:
-    """Return a conclusion as a box in the colour of a class, with what to do next."""
+def interval_of(words: str, verdict: Verdict) -> str:
+    """Return an interval in words; of one that may not be trusted they say so.
+
+    Examples
+    --------
+    >>> interval_of("95% interval 1 to 2", Verdict("drifting", False, "drifting: away"))
+    '95% interval 1 to 2: do not use it'
+    """
+    return words if verdict.is_trusted or "no interval" in words else f"{words}: do not use it"
+
+
+def concluded(words: str, colour: str, steps: Iterable[str], also: str = "") -> str:
+    """Return a conclusion as a box in the colour of a class, with what else was found and what to do next."""
     return (
         f'<div class="conclusion {colour}" role="note">'
-        f"{paragraph(f'{words[:1].upper()}{words[1:]}.')}{listed('What to do next', steps)}</div>"
+        f"{paragraph(f'{words[:1].upper()}{words[1:]}.')}{paragraph(also) if also else ''}"
+        f"{listed('What to do next', steps)}</div>"
     )
 
 
@@ -293,8 +314,8 @@ def paragraph(text: str) -> str:
 GREEK = "alpha|beta|epsilon|eta|gamma|lambda|mu|phi|Phi|sigma|tau|theta|xi"
 
 _MATHEMATICS: tuple[tuple[str, str], ...] = (
-    (r"(?<![\w.])1e([+-]?\d+)(?!\w)", r"10^\1"),
-    (r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?\d+)(?!\w)", r"\1 · 10^\2"),
+    (r"(?<![\w.])1e([+-]?)0*(\d+)(?!\w)", r"10^\1\2"),
+    (r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?!\w)", r"\1 · 10^\2\3"),
     ("&gt;=", "≥"),
     ("&lt;=", "≤"),
     (r"(?<=theta) - (?=theta)", " &#8722; "),
@@ -313,18 +334,21 @@ _MATHEMATICS: tuple[tuple[str, str], ...] = (
     (r"(?<=<sup>)\+", ""),
     (r"<sup>\*</sup>", "<sup>&#8727;</sup>"),
 )
-"""What is written as in a terminal, and what it becomes, one after the other."""
+"""Patterns of plain text, as in a terminal, and their replacements, applied one after the other."""
 
 
 def typeset(text: str) -> str:
-    """Return escaped text whose mathematics, written as in a terminal, is set as mathematics.
+    """Return escaped text in which plain-text mathematics, as in a terminal, is typeset.
 
-    Charts understand it, too. Words that only look alike, as in the name td-lambda, stay as they are.
+    Charts understand the result, too. Words that only look like mathematics, as in the name td-lambda, stay
+    as they are.
 
     Examples
     --------
     >>> typeset("at most eta1^-2 & 1/T in td-lambda")
     'at most <i>η</i><sub>1</sub><sup>&#8722;2</sup> &amp; 1/<i>T</i> in td-lambda'
+    >>> typeset("2.1e-04 of 1e12")
+    '2.1 · 10<sup>&#8722;4</sup> of 10<sup>12</sup>'
     """
     html = escape(text)
     for pattern, meant in _MATHEMATICS:

@@ -1,7 +1,7 @@
 """The page of the paper's study: learning curves, maps, sortable tables, verdicts, and what was run.
 
-`page_html` puts the page together. Its sections are there without a script; `chart_data` holds what scripts
-draw, as plain numbers.
+`page_html` puts the page together. Its sections can be read without scripts; `chart_data` returns what
+scripts draw, as plain numbers.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
     """Return the interactive page of a study.
 
     The page may run these scripts, by their checksums, and no others; it may load nothing. So it works
-    without a network, and text that got into a name cannot become a program.
+    without a network, and text in a name can never run as a program.
     """
     return assembled(
         "page.html",
@@ -100,14 +100,14 @@ def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
 
 
 def _folded(held: str, lost: str) -> str:
-    """Return a sentence that unfolds into what did not hold, so that all of them fit on the first screen."""
+    """Return a sentence that unfolds into what did not hold, so that all fit on the first screen."""
     if not lost:
         return f"<p>{escape(held)}</p>"
     return f"<details><summary>{escape(held)}</summary><p>{escape(lost)}</p></details>"
 
 
 def warning(manifest: Mapping[str, Any]) -> str:
-    """Return what must be said first of a study that is not the paper's; empty if there is nothing."""
+    """Return what must be said first about a study that is not the paper's; empty if nothing."""
     texts = [escape(str(manifest["outdated"]))] if "outdated" in manifest else []
     texts += [emphasised(text) for text in shortfalls(manifest)]
     said = "".join(f"<p>{text}</p>" for text in texts)
@@ -124,7 +124,7 @@ def study_section(manifest: Mapping[str, Any]) -> str:
 
 
 class Grid(NamedTuple):
-    """A table to be sorted: what it is of, the protocol that it belongs to, its rows and its notes."""
+    """A sortable table: its subject, the protocol that it belongs to, its rows and its notes."""
 
     name: str
     protocol: str
@@ -147,7 +147,7 @@ BOLD_NOTE = (
 
 
 def tables_section(tables: StudyTables) -> str:
-    """Return all sortable tables, the best known first."""
+    """Return all sortable tables, the most important first."""
     grids = []
     for table, lay_out in (
         (tables.distances, distances_grid),
@@ -163,7 +163,7 @@ def tables_section(tables: StudyTables) -> str:
         sheet = summary_sheet(tables.summary)
         grids.append(summary_grid(tables.summary, sheet.header, sheet.notes))
     if not grids:
-        return paragraph("The stored runs hold no protocol that the paper's tables are rebuilt under.")
+        return paragraph("The stored runs have no protocol under which the paper's tables are rebuilt.")
     return "\n".join(_figure(grid) for grid in grids)
 
 
@@ -275,9 +275,9 @@ def _number(value: float) -> Entry:
 
 
 def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, Any]) -> str:
-    """Return how often each claim of the paper held, in short and claim by claim."""
+    """Return how often each claim of the paper held, first in short, then claim by claim."""
     verdicts = tables.verdicts
-    parts = [_overview(verdicts, paper), "<h3>Claim by claim</h3>"]
+    parts = [_overview(verdicts, paper), f'<p class="hint">{CHOSEN}</p>', "<h3>Claim by claim</h3>"]
     parts += [_claim(claim, verdicts[verdicts["claim"] == claim.name], paper) for claim in STUDY_CLAIMS]
     parts.append("<h3>Printed numbers that no choice explains</h3>")
     if manifest["shorten"] != 1:
@@ -286,6 +286,8 @@ def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, A
     parts.append(paragraph(ALL_EXPLAINED) if found.empty else _plain_table(unexplained_sheet(found)))
     return "\n".join([*parts, _how_to_read()])
 
+
+CHOSEN = "The protocol inferred was chosen to fit the paper's numbers; nothing else was tuned to agree."
 
 OVERVIEW = {
     "fair, quotient": "Fair, up to a constant",
@@ -317,13 +319,13 @@ def _overview(verdicts: DataFrame, paper: Paper) -> str:
 
 
 def _shared_caveat(rows: Iterable[Any]) -> str:
-    """Return the caveats that all verdicts of a claim have: they are said once, beside the claim."""
+    """Return the caveats that all verdicts on a claim share: they are shown once, beside the claim."""
     found = [row.caveat.split("; ") for row in rows]
     return "; ".join(words for words in found[0] if all(words in own for own in found)) if found else ""
 
 
 def _verdict_cells(own: Mapping[str, Any], scores: Sequence[str], shared: str) -> str:
-    """Return the cells of a claim; one stands for all fair metrics where a verdict depends on none."""
+    """Return the cells of a claim; one covers all fair metrics if the verdict does not depend on them."""
     fair = [score for score in scores if score.startswith("fair,")]
     others = [score for score in scores if score not in fair]
     cells = [_verdict_cell(own[score], shared, OVERVIEW[score]) for score in others]
@@ -333,7 +335,7 @@ def _verdict_cells(own: Mapping[str, Any], scores: Sequence[str], shared: str) -
 
 
 def _verdict_cell(row: Any, shared: str, title: str, columns: int = 1) -> str:
-    """Return a cell, which has its title with it where the screen is too narrow for columns."""
+    """Return a cell with its title, which is shown where the screen is too narrow for columns."""
     titled = f'<td data-title="{title}"'
     if row is None:
         return f"{titled}>-</td>"
@@ -382,7 +384,7 @@ def _how_to_read() -> str:
 
 
 STUDY_CURVE_COLUMNS = ["protocol", "task", "algorithm", "kind", "target", "norm"]
-"""What tells one curve from another."""
+"""The columns by which curves differ."""
 
 
 def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
@@ -432,7 +434,7 @@ def _algorithm(name: str) -> dict[str, Any]:
 
 
 def _opening(protocol: str) -> dict[str, str]:
-    """Return the metric, the target and the budget that a protocol is shown with at first."""
+    """Return the metric, the target and the budget with which a protocol is first shown."""
     score = PAPER_SCORES.get(protocol, Score(protocol, "quotient", "bias", "transitions"))
     return {"kind": score.kind, "target": score.target, "axis": score.budget}
 

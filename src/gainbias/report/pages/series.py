@@ -1,7 +1,7 @@
 """The page of a series, or of several by group: the mean, the verdict, what to do next, and why.
 
-`write_series_page` writes it. `next_steps` and `questions` are what it says in words: what to do about a
-verdict, and what was asked of the series, with the answers and what would be an alarm.
+`write_series_page` writes it. `next_steps` and `questions` have its words: what to do about a verdict, and
+the questions about the series, with the answers and the limits for an alarm.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gainbias.evaluation.series_estimate import (
     number_in_words,
     quantile_in_words,
 )
-from gainbias.report.figures.series import AXES, Reason, SeriesView, judged_means, series_view
+from gainbias.report.figures.series import AXES, Reason, SeriesView, axis_of, judged_means, series_view
 from gainbias.report.figures.style import NEGATIVE, OKABE_ITO, POSITIVE
 from gainbias.report.pages.frame import (
     NUMBER,
@@ -49,6 +49,7 @@ from gainbias.report.pages.frame import (
     dated,
     definitions,
     framed_table,
+    interval_of,
     known_number,
     known_steps,
     listed,
@@ -80,6 +81,21 @@ REASON_IN_WORDS = {
         "interval of the mean."
     ),
 }
+
+SLOW, DRIFT, SHIFT = "a slow part", "a drift", "a level shift"
+APART, RARE, ENDLESS = "chains that disagree", "few rare events", "a variance that looks infinite"
+TURNS, LATE, FEW = "a period seen only a few times", "a late end of the warm-up", "few numbers"
+"""What an alarm of a test says, in words."""
+
+OWN_TESTS: dict[str, tuple[str, ...]] = {
+    "too short": (SLOW, TURNS, LATE, FEW),
+    "drifting": (DRIFT,),
+    "level shift": (SHIFT,),
+    "chains disagree": (APART,),
+    "rare events": (RARE,),
+    "heavy tails": (ENDLESS, RARE),
+}
+"""The tests that a verdict itself is about."""
 
 BETWEEN_CHAINS = (
     "Here the level comes from the means of the chains. The points lie below it: the chains are further "
@@ -125,7 +141,7 @@ def _of_one(estimate: SeriesEstimate) -> dict[str, str]:
         "verdict": _conclusion(estimate),
         "trust": trust_of(estimate.verdict),
         "headline": f"<span>{name}</span> {escape(value)}",
-        "interval": escape(interval),
+        "interval": escape(interval_of(interval, estimate.verdict)),
         "about": f"From {escape(estimate.data_in_words())}.",
         "body": _section(estimate, 0, level=2),
     }
@@ -190,43 +206,65 @@ def _group(name: str, estimate: SeriesEstimate, place: int) -> str:
 
 
 def _conclusion(estimate: SeriesEstimate) -> str:
-    facts = estimate.diagnostics
-    return conclusion(estimate.verdict, bool(doubts(estimate)), facts.warnings, next_steps(estimate))
+    doubted = doubts(estimate)  # what is wrong with a quantile stands beside it
+    return conclusion(
+        estimate.verdict,
+        bool(doubted),
+        doubted,
+        next_steps(estimate),
+        also_found(estimate, series_view(estimate)),
+    )
+
+
+def also_found(estimate: SeriesEstimate, view: SeriesView | None) -> str:
+    """Return which tests gave an alarm besides those of the verdict; empty if none, or if it is trusted."""
+    verdict = estimate.verdict
+    if verdict.is_trusted or view is None:
+        return ""
+    own = OWN_TESTS.get(verdict.kind, ())
+    found = [one.found for one in questions(estimate, view) if one.is_alarm and one.found not in own]
+    if not found:
+        return ""
+    words = f"Other tests found {' and '.join(filter(None, (', '.join(found[:-1]), found[-1])))}"
+    if verdict.kind == "too short" and {DRIFT, SHIFT} & set(found):
+        return f"{words}: the series may never settle, and then no length helps."
+    return f"{words}."
 
 
 def doubts(estimate: SeriesEstimate) -> list[str]:
-    """Return the warnings that put the mean in doubt and are not its verdict; others are about quantiles."""
+    """Return the warnings, without the verdict, that put the mean in doubt; others are about quantiles."""
     known = {f"{level_in_words(one.level)}: {one.words}" for one in estimate.levels}
     return [words for words in estimate.diagnostics.warnings if words not in known | {estimate.verdict.words}]
 
 
 def _section(estimate: SeriesEstimate, place: int, level: int) -> str:
-    """Return all about one series but its verdict and its mean."""
+    """Return everything about one series except its verdict and its mean."""
     view = series_view(estimate)
     shown = reason = paragraph("There are too few numbers to draw.")
     if view is not None:
-        spoken = f"Means over {view.size:,} numbers from the first to the last: {estimate.verdict.words}"
+        spoken = f"{_point(estimate, view)}, from the first to the last: {estimate.verdict.words}"
         shown = _chart("means", place, spoken) + _hint(how_to_read(estimate, view))
         reason = paragraph("Too few numbers, or none that differ: no test was made.")
     if view is not None and view.reason is not None:
         words = REASON_IN_WORDS[view.reason.form]
         if estimate.verdict.kind == "chains disagree":
             words += f" {BETWEEN_CHAINS}"
+        if view.reason.form == "tail" and (estimate.is_ratio or estimate.is_over_time):
+            words += f" Here each batch stands for how far it moves the {estimate.name}."
         reason = (
             _chart("reason", place, words)
             + _hint(words)
             + _asked(questions(estimate, view), estimate.verdict)
         )
     parts = {
-        "The series": shown,
         "Quantiles": _quantiles(estimate),
+        "The series": shown,
         "Why this verdict": reason,
         "In numbers": definitions(facts_of(estimate)),
     }
     notes = (words for words in estimate.diagnostics.notes if words != estimate.verdict.words)
-    return listed("Notes", notes, level) + "".join(
-        f"<h{level}>{title}</h{level}>{content}" for title, content in parts.items() if content
-    )
+    sections = [f"<h{level}>{title}</h{level}>{content}" for title, content in parts.items() if content]
+    return "".join(sections) + listed("Notes", notes, level)
 
 
 def _chart(shows: str, place: int, spoken: str) -> str:
@@ -242,9 +280,9 @@ def _hint(words: str) -> str:
 
 def how_to_read(estimate: SeriesEstimate, view: SeriesView) -> str:
     """Return what the chart of a series shows, in words."""
-    words = [
-        f"A point is the mean over {view.size:,} numbers." if view.size > 1 else "Each number is a point."
-    ]
+    point = _point(estimate, view)
+    words = ["Each number is a point." if point == "Number" else f"A point is the {point.lower()}."]
+    words.append("The horizontal axis counts rows, not time." if estimate.is_over_time else "")
     if estimate.interval is None:
         words.append(f"The horizontal line is the {estimate.name}.")
     else:
@@ -267,35 +305,50 @@ def how_to_read(estimate: SeriesEstimate, view: SeriesView) -> str:
     return " ".join(filter(None, words))
 
 
+def _point(estimate: SeriesEstimate, view: SeriesView) -> str:
+    """Return what a point in the chart of a series is."""
+    if estimate.is_ratio:
+        return f"Ratio plus its shift by {f'{view.size:,} numbers' if view.size > 1 else 'each number'}"
+    if view.size == 1:
+        return "Number"
+    return (
+        f"Mean over the time of {view.size:,} rows"
+        if estimate.is_over_time
+        else f"Mean over {view.size:,} numbers"
+    )
+
+
 def _quantiles(estimate: SeriesEstimate) -> str:
     if not estimate.levels:
         return ""
     rows = [f'<th scope="row">{level_in_words(one.level)}</th>{_row(one)}' for one in estimate.levels]
-    header = ["Level", "Value", "Interval from", "to", "Independent numbers beyond it"]
-    caption = f"Quantiles, each with its own {in_percent(estimate.confidence)} interval"
+    interval = f"{in_percent(estimate.confidence)} interval"
+    header = ["Level", "Value", interval, "Independent numbers beyond"]
+    caption = f"Each with its own {interval}"
     return framed_table("quantiles", caption, header, rows, range(1, len(header)))
 
 
 def _row(one: QuantileEstimate) -> str:
     if one.interval is None:
         value = quantile_in_words(one.value, None, one.exceedances).removesuffix(" (none)")
-        return f'<td{NUMBER}>{value}</td><td colspan="3">no interval: {escape(one.words)}</td>'
+        return f'<td{NUMBER}>{value}</td><td colspan="2">no interval: {escape(one.words)}</td>'
     value, _, ends = number_in_words(one.value, one.interval).rstrip(")").partition(" (")
-    numbers = [value, *ends.split(" to "), f"{one.exceedances:,.0f}"]
+    numbers = [value, ends, f"{one.exceedances:,.0f}"]
     return "".join(f"<td{NUMBER}>{escape(number)}</td>" for number in numbers)
 
 
 class Question(NamedTuple):
-    """What was asked of a series, what was measured, what would be an alarm, and whether it is one."""
+    """A question about a series, the measurement, the limit for an alarm, whether there is one, of what."""
 
     asked: str
     measured: str
     alarm: str
     is_alarm: bool
+    found: str
 
 
 def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
-    """Return what was asked of a series, with the answers; nothing if there was too little to ask."""
+    """Return the questions about a series, with the answers; nothing if there were too few numbers."""
     tested, waves, size = judged_means(estimate), view.waves, estimate.batch_size
     if waves is None:
         return []
@@ -304,6 +357,10 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
     events, period = events_behind(tested), season_length(tested)
     if estimate.verdict.kind == "periodic" and estimate.verdict.at is not None:
         period = estimate.verdict.at / size  # it may be shorter than a batch
+    if estimate.is_over_time and not any(
+        words.startswith("periodic") for words in (*facts.notes, *facts.warnings)
+    ):
+        period = 0.0  # rows that alternate are no period in time
     periods = tested.shape[1] / period if period else math.inf
     is_asked = events < EVENTS_OF_HEAVY_TAILS
     looks_infinite = is_asked and has_infinite_variance(tested)
@@ -317,51 +374,65 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
             f"{waves.too_short:.1f}",
             f"above {SURE_OF_SLOW:g}",
             waves.too_short > SURE_OF_SLOW,
+            SLOW,
         ),
         Question(
             "Does the level drift?",
             f"{waves.drifts:.1f}",
             f"above {SURE_OF_DRIFT:g}",
             waves.drifts > SURE_OF_DRIFT,
+            DRIFT,
         ),
         Question(
             "Does the level shift?",
-            f"{waves.shifts:.1f}, at best about step {shift_at:,}",
+            f"{waves.shifts:.1f}, at best about step {_rounded(shift_at)}",
             f"above {SURE_OF_SHIFT:g}",
             waves.shifts > SURE_OF_SHIFT,
+            SHIFT,
         ),
         Question(
             "Do the chains agree?",
             f"chance of means this far apart: {waves.disagreement:.2g}",
             f"below {SURE_OF_DISAGREEMENT:g}",
             waves.disagreement < SURE_OF_DISAGREEMENT,
+            APART,
         ),
         Question(
             "How many rare events make up the variance?",
-            "no rare events" if math.isinf(events) else f"about {events:,.{int(events < 10)}f}",
+            "no rare events"
+            if math.isinf(events)
+            else f"about {_rounded(events) if events >= 10 else f'{events:.1f}'}",
             f"below {FEWEST_EVENTS:g}",
             events < FEWEST_EVENTS and not is_end_of_a_tail(tested),
+            RARE,
         ),
         Question(
             "Does the variance look infinite?",
             _about_the_variance(is_asked, is_infinite, looks_infinite),
             "yes",
             is_infinite,
+            ENDLESS,
         ),
         Question(
             "Is there a period?",
             f"about every {period * size:,.4g} steps, {periods:,.0f} times" if period else "no",
             f"fewer than {MANY_PERIODS:g} times",
             periods < MANY_PERIODS,
+            TURNS,
         ),
         Question(
             "How much was left out as warm-up?",
             f"{left_out:.0%}" if left_out else "nothing",
             f"more than {LATE_CUT:.0%}",
             left_out > LATE_CUT,
+            LATE,
         ),
         Question(
-            "How many numbers are there?", f"{count:,}", f"below {ENOUGH_ENTRIES}", count < ENOUGH_ENTRIES
+            "How many numbers are there?",
+            f"{count:,}",
+            f"below {ENOUGH_ENTRIES}",
+            count < ENOUGH_ENTRIES,
+            FEW,
         ),
     ]
     return [one for one in found if len(tested) > 1 or one.asked != "Do the chains agree?"]
@@ -386,8 +457,8 @@ def _asked(found: list[Question], verdict: Verdict) -> str:
         )
     table = framed_table("asked", "Tests of the series", ["Question", "Measured", "Alarm"], rows)
     return table + _hint(
-        "The first three are logarithms of ratios of likelihoods: by how much a series that has it fits "
-        "better than one that has not. The gravest alarm is the verdict."
+        "The first three are logarithms of ratios of likelihoods: by how much better a model with the "
+        "feature fits than one without it. The most serious alarm is the verdict."
     )
 
 
@@ -396,11 +467,17 @@ def facts_of(estimate: SeriesEstimate) -> dict[str, str]:
     facts = estimate.diagnostics
     return {
         "Data": estimate.data_in_words(),
-        "Read": "all rows" if facts.is_complete else "cut short: the first warning says why",
+        "Read": "all rows" if facts.is_complete else "cut short: the verdict says why",
         "Standard error": known_number(facts.standard_error),
         "Autocorrelation time": known_steps(facts.autocorrelation_time),
-        "Batches": f"{estimate.batch_means.shape[1]:,} of {estimate.batch_size:,} numbers for each chain",
+        "Batches": _batches(estimate),
     }
+
+
+def _batches(estimate: SeriesEstimate) -> str:
+    chains, count = estimate.batch_means.shape
+    numbers = "1 number" if estimate.batch_size == 1 else f"{estimate.batch_size:,} numbers"
+    return f"{count:,} of {numbers}" + (" for each chain" if chains > 1 else "")
 
 
 def next_steps(estimate: SeriesEstimate) -> list[str]:
@@ -415,9 +492,8 @@ def next_steps(estimate: SeriesEstimate) -> list[str]:
     Use the mean with its interval.
     For an interval half as wide, collect 4 times as many numbers: about 40,000.
     """
-    facts, verdict = estimate.diagnostics, estimate.verdict
-    steps = [] if facts.is_complete else ["Correct the row that the first warning names, and evaluate again."]
-    steps += _about_the_mean(estimate)
+    verdict = estimate.verdict
+    steps = _about_the_mean(estimate)
     if refused := [level_in_words(one.level) for one in estimate.levels if one.interval is None]:
         steps.append(
             f"Do not report {', '.join(refused)} as known: the table of quantiles says what is missing."
@@ -434,15 +510,15 @@ def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
         use = f"Use the {name} with its interval."
         steps = [
             f"Read the warnings: they put the {name} in doubt." if doubts(estimate) else use,
-            f"For an interval half as wide, collect 4 times as many numbers: {_rounded(4 * count)}.",
+            f"For an interval half as wide, collect 4 times as many numbers: about {_rounded(4 * count)}.",
         ]
         if verdict.kind == "warming up":
-            steps.append(f"Leave out as much from similar runs: skip={at}.")
+            steps.append(f"Leave out the same number from similar runs: skip={at}.")
         return steps
     if verdict.longer is not None:
         return [
             f"Do not report this interval. A run that is long enough for the {name} has "
-            f"{_rounded(verdict.longer * count)} numbers."
+            f"about {_rounded(verdict.longer * count)} numbers."
         ]
     advice = {
         "drifting": [
@@ -455,9 +531,13 @@ def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
             f"Evaluate the numbers before it and after it by themselves: x[:{at}] and x[{at}:].",
         ],
         "chains disagree": [
-            "Evaluate each chain by itself, and look for what they do not share: the start, the machine, the "
-            "load.",
-            "If they are of one kind, run all of them much longer.",
+            "Evaluate each chain by itself, and look for differences between them: the start, the machine, "
+            "the load.",
+            "If they should be alike, run all of them much longer.",
+        ],
+        "cut short": [
+            "Correct what is wrong there, and evaluate again.",
+            f"Until then do not report this {name}: it is from what came before, and leaves out the rest.",
         ],
         "heavy tails": [f"Do not report an interval of the {name}. A longer run does not help."],
         "constant": [
@@ -468,15 +548,14 @@ def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
 
 
 def _rounded(count: float) -> str:
-    """Return about how many numbers, in words, with two digits that count."""
-    return f"about {float(f'{count:.1e}'):,.0f}"
+    """Return a count with two significant digits."""
+    return f"{float(f'{count:.1e}'):,.0f}"
 
 
 def _data(estimate: SeriesEstimate) -> dict[str, Any] | None:
     view = series_view(estimate)
     if view is None:
         return None
-    name = "Ratio" if estimate.is_ratio else "Mean" if view.size > 1 else "Number"
     decimals = _decimals(float(np.ptp(view.lines)))
     interval = estimate.interval
     return {
@@ -491,7 +570,8 @@ def _data(estimate: SeriesEstimate) -> dict[str, Any] | None:
                 {"steps": part.steps, "levels": part.levels, "chain": part.chain} for part in view.segments
             ],
             "shiftAt": view.shift_at,
-            "name": f"{name} over {view.size:,} numbers" if view.size > 1 else name,
+            "name": _point(estimate, view),
+            "counts": axis_of(estimate),
             "colours": OKABE_ITO if len(view.lines) > 1 else [POSITIVE],
         },
         "reason": None if view.reason is None else _reason_data(view.reason),

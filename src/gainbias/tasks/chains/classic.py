@@ -1,7 +1,7 @@
 """Classic small chains with known answers: RiverSwim, Boyan's chain, and two loops.
 
-`river-swim`: a river whose current carries back whoever swims against it. The states 0, ..., n - 1 lie along
-the river. To drift leads one state down, and in state 0 pays a little. To swim leads
+`river-swim`: a river whose current carries swimmers back. The states 0, ..., n - 1 lie along the river.
+Drifting leads one state down, and in state 0 pays a little. Swimming leads
 
     0 -> 1          with probability 0.6, otherwise the state stays,
     s -> s + 1      with probability 0.35, s -> s - 1 with probability 0.05, otherwise the state stays,

@@ -1,4 +1,4 @@
-"""Tasks of operations research: two queues that decide whom to let in, a stock, and a machine.
+"""Tasks of operations research: two queues with admission control, a stock, and a machine.
 
 `mm1k-admission`: customers arrive at rate lambda at one server, who serves them at rate mu. A customer who
 finds n others is let in if n is below a threshold, which is at most the capacity K, and pays a fee; each
@@ -19,17 +19,17 @@ of free servers and the priority of the customer who asks; those with too few fr
 left out. The default policy is the best one.
 
 `inventory`: an (s, S) policy, which orders up to S when the stock is at most s. The state x in 0, ..., S is
-the stock when it is counted, once in each period. If x <= s, S - x units are ordered and come at once, so
-that y = S are there, otherwise y = x. Demand D is Poisson, the next state is max(y - D, 0), and what is not
-there is not sold. The expected reward of the period is
+the stock when it is counted, once in each period. If x <= s, S - x units are ordered and arrive at once,
+so that the stock is y = S, otherwise y = x. Demand D is Poisson, the next state is max(y - D, 0), and unmet
+demand is lost. The expected reward of the period is
 
     price E min(D, y) - [fixed_cost + unit_cost (S - x)] 1{x <= s} - holding_cost E max(y - D, 0)
                       - shortage_cost E max(D - y, 0).
 
 The default s and S are the best ones.
 
-`machine-replacement`: replace a machine when it fails, which is dear, or at a planned age. A machine that is
-a periods old fails in the next one with probability f(a), where
+`machine-replacement`: replace a machine when it fails, which is expensive, or at a planned age. A machine
+that is a periods old fails in the next one with probability f(a), where
 
     P(it lives longer than a) = S(a) = survival^(a^wear),    f(a) = 1 - S(a + 1) / S(a),
 

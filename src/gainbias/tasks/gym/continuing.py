@@ -50,8 +50,8 @@ def continuing(
         Keep the states that some policy can reach from the start, those that this policy reaches, or every
         state of the table.
     endings : {"split", "restart"}
-        What to do with an end in a state where episodes also start or go on, so that the state alone does
-        not tell. ``"split"`` gives such ends states of their own, numbered last and labelled
+        What to do with an end in a state where episodes also start or continue, so that the state alone
+        does not tell. ``"split"`` gives such ends new states, numbered last and labelled
         ``("ended", label)``. ``"restart"`` keeps the states of the table: the step that ends the episode
         leads to the start distribution at once.
 
@@ -105,7 +105,7 @@ def _reached_and_terminal(moves: _Moves, start: Floats) -> tuple[NDArray[np.bool
     Only what can be reached from the start counts: a table may have entries for states in which its
     environment never is.
     """
-    begin = start.size  # a node of the graph beside the states
+    begin = start.size  # a node of the graph in addition to the states
     going = moves.only(~moves.ended)
     firsts = np.flatnonzero(start)
     rows = np.concatenate([going.source, np.full(firsts.size, begin)])
@@ -178,7 +178,7 @@ def _matrices(parts: list[_Moves], kept: Ints, num_actions: int) -> tuple[list[C
 
 
 def _action_probabilities(policy: Policy, table: TransitionTable) -> Floats:
-    """Return the policy as probabilities, shape (n, A); what is no policy is refused."""
+    """Return the policy as probabilities, shape (n, A); refuse anything else."""
     given = np.asarray([policy(label) for label in table.labels] if callable(policy) else policy)
     if given.shape == (table.num_states, table.num_actions):
         return probability_csr(float_csr(given, "policy"), lambda row: f"row {row} of policy").toarray()

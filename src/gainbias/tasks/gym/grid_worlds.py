@@ -1,12 +1,12 @@
-"""Tasks on grids: maps that are written down here, and Gymnasium's frozen lake, cliff and taxi.
+"""Tasks on grids: maps that are written out here, and Gymnasium's frozen lake, cliff and taxi.
 
 Of its grid worlds the paper names only the sizes: 5 x 5, 10 x 10 and 2 x 11. "Barrier-5x5", "Empty-10x10" and
 "TwoRoom-Distract-Middle-2x11" of Gym-Gridworlds have them. That package is not on the package index, so the
-maps are written down here. The actions are left, down, right, up and stay; whoever would leave the map stays.
-A cell with an arrow can only be left in its direction. To stay in a goal pays and ends the episode.
+maps are written out here. The actions are left, down, right, up and stay; a move off the map has no effect.
+A cell with an arrow can only be left in its direction. Staying in a goal pays and ends the episode.
 
-Frozen lake, cliff and taxi are read from the tables that Gymnasium's environments carry. All states of a
-table are kept, those that no episode reaches too, as the paper's tasks do.
+Frozen lake, cliff and taxi are read from the tables in Gymnasium's environments. All states of a table are
+kept, even those that no episode reaches, as in the paper's tasks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Gymnasium as it is installed: the ids that it has, and the tables that its environments carry.
+"""The installed Gymnasium: its ids, and the tables in its environments.
 
 `from_gymnasium` makes a process of such a table and a policy, `gymnasium_table` reads the table alone.
-Gymnasium is imported when a function is called: it is an optional dependency. What imports this module
-depends on the version of Gymnasium, so what does not need it imports `continuing` instead.
+Gymnasium is imported when a function is called: it is an optional dependency. A module that imports this
+one depends on the version of Gymnasium, so those that do not need it import `continuing` instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HARMLESS_WRAPPERS = {
     "RenderCollection",
     "TimeLimit",
 }
-"""They change neither transitions nor rewards; a time limit is no end of an episode."""
+"""They change neither transitions nor rewards; a time limit is not an end of an episode."""
 
 
 def from_gymnasium(
@@ -38,7 +38,7 @@ def from_gymnasium(
     """Return the process of a policy in a Gymnasium environment that has a table of its transitions.
 
     After the end of an episode the next one starts: a terminal state leads to the start distribution with
-    reward 0 (see `continuing`). Time limits are no ends.
+    reward 0 (see `continuing`). Time limits are not ends.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def from_gymnasium(
         Keep the states that some policy can reach from the start, those that this policy reaches, or every
         state of the table.
     endings : {"split", "restart"}
-        What to do with an end in a state where episodes also start or go on (see `continuing`).
+        What to do with an end in a state where episodes also start or continue (see `continuing`).
 
     Returns
     -------
@@ -163,7 +163,7 @@ def _versions(stem: str) -> list[str]:
 
 
 def _what_there_is(wanted: str) -> str:
-    """Return which ids may have been meant, as the rest of a sentence."""
+    """Return the ids that may have been meant, as the rest of a sentence."""
     registry = optional("gymnasium").registry
     head, _, version = wanted.rpartition("-v")
     others = _versions(head) if version.isdecimal() else []
@@ -175,7 +175,7 @@ def _what_there_is(wanted: str) -> str:
         return (
             f": nothing is registered under {space}/: import the package that does it, or say "
             f"'PACKAGE:{wanted}'"
-        ) + (f". Near it are {', '.join(near)}" if near else "")
+        ) + (f". Similar ids are {', '.join(near)}" if near else "")
     if near:
         return f": did you mean {' or '.join(map(repr, near))}?"
     return ": an environment of your own is given as its class, on the command line as MODULE:NAME"

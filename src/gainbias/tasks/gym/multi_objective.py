@@ -1,9 +1,9 @@
 """Tasks from MO-Gymnasium, whose rewards are vectors.
 
-Its environments carry no table: `stepped_table` finds it by stepping them from every state. The random
+Its environments have no table: `stepped_table` finds it by stepping them from every state. The random
 numbers of the environment are replaced by numbers of our choice. Where the outcome of a step depends on one
-of them, bisection finds the number at which it changes, and that is the probability: no number of the
-environment is written down here.
+of them, bisection finds the number at which it changes, which is the probability: no number of the
+environment is copied here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ State: TypeAlias = tuple[int, ...]
 Place: TypeAlias = Callable[[Any, State], None]
 
 PIECES = 64
-"""The outcome is looked at for this many numbers, evenly spaced, to see that it changes only once."""
+"""The outcome is computed for this many evenly spaced numbers, to check that it changes only once."""
 
 
 class StepResult(NamedTuple):
@@ -40,7 +40,7 @@ class StepResult(NamedTuple):
 
 
 class Script:
-    """A stand-in for a random generator: `random` returns the same number always; nothing else is offered."""
+    """A replacement for a random generator: `random` always returns the same number; nothing more."""
 
     def __init__(self, number: float) -> None:
         self.number = number
@@ -146,7 +146,7 @@ def _tabulated(
     length = len(next(iter(found.values()))[0][0][1].reward)
 
     def row(label: State, action: int) -> list[tuple[float, int, tuple[float, ...], bool]]:
-        if label not in found:  # an end that is never left: what follows is not the environment's affair
+        if label not in found:  # an end that is never left: the environment does not say what follows
             return [(1.0, number[label], (0.0,) * length, True)]
         return [(p, number[to.state], to.reward, to.ended) for p, to in found[label][action]]
 

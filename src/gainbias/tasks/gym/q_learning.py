@@ -2,8 +2,8 @@
 
     Q(s, a) <- Q(s, a) + learning_rate [ r + discount max_a' Q(s', a') - Q(s, a) ]
 
-without the maximum where the episode ends. While learning, chance decides among equal values: always the
-first action would make an untrained learner walk into a corner and stay there.
+without the maximum where the episode ends. During learning, ties are broken at random: with always the
+first action an untrained learner would walk into a corner and stay there.
 
 `learned_process` at the end makes the paper's chains with it: learn a policy, join the episodes, smooth.
 
@@ -115,10 +115,11 @@ def q_learning(
     exploration : float
         Probability of a random action in each step; otherwise one of largest value is taken.
     initial_value : float
-        Value of every action before learning. Larger than what can be earned, it makes the learner try
-        everything.
+        Value of every action before learning. A value larger than anything that can be earned makes the
+        learner try everything.
     max_steps : int
-        An episode is cut off after this many steps. That is no end: the last value is learned as any other.
+        An episode is cut off after this many steps. That is not an end: the last value is learned like any
+        other.
     seed : int
         The same seed gives the same policy.
 
@@ -229,7 +230,7 @@ def largest(values: Floats) -> float:
 
 @kernel
 def best_action(values: Floats, rng: np.random.Generator) -> int:
-    """Return the index of the largest of (A,) values; chance decides among equal ones."""
+    """Return the index of the largest of (A,) values; ties are broken at random."""
     best = largest(values)
     ties = 0
     for value in values:
@@ -287,12 +288,12 @@ LEARNING: Settings = MappingProxyType(
         "max_steps": 1_000,
     }
 )
-"""Settings of Q-learning, which the paper does not tell; tasks change some."""
+"""Settings of Q-learning, which the paper does not state; tasks change some."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A table, plain facts about where it came from, and what the components of its rewards count."""
+    """A table, plain facts about its origin, and the weights of the components of its rewards."""
 
     table: TransitionTable
     source: Source

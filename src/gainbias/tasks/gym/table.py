@@ -26,7 +26,7 @@ class TransitionTable(InNotebooks):
         ``outcomes[state][action]`` is a list of ``(probability, next state, reward, terminated)``, as in the
         attribute ``P`` of Gymnasium's toy-text environments. Rewards are numbers, or vectors of one length.
         Successors may appear more than once. `terminated` says that the episode ends with this step; a time
-        limit is no part of the process.
+        limit is not part of the process.
     start : array_like, shape (n,)
         Probability that an episode starts in each state.
     labels : iterable, optional
@@ -169,7 +169,7 @@ def scalarise(table: TransitionTable, weights: ArrayLike) -> TransitionTable:
     table : TransitionTable
         With rewards of shape (m, k).
     weights : array_like, shape (k,)
-        What each component counts.
+        The weight of each component.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """The bound that a theorem gives on a problem, for any algorithm, sampling and schedule.
 
-`bound` is what users call. `find_theorems` knows which theorem is about which algorithm and sampling, and
-`Theorems` which is about which step sizes.
+Users call `bound`. `find_theorems` selects the theorems for an algorithm and a sampling, and `Theorems`
+the one for given step sizes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def bound(
         The number of steps T; otherwise as many as `run` makes.
     step_size : schedule or float, optional
         `Constant` (or a number), `Harmonic` or `Polynomial`; none for ``"reward-estimate"``. Otherwise
-        that of `run`, about which the theorems say little; `recommend` finds steps about which they do.
+        that of `run`, for which the theorems say little; `recommend` finds steps for which they say more.
     sampling : {"markov", "iid"}
         Follow the chain, or draw the state of each transition afresh from the stationary law.
     as_printed : bool
@@ -83,10 +83,11 @@ def bound(
     Returns
     -------
     Bound
-        Its value is not a number, and ``certified`` is false, if a condition does not hold. With `as_printed`
+        Its value is nan, and ``certified`` is false, if a condition does not hold. With `as_printed`
         ``certified`` means that the printed conditions hold, which may not be enough. A certified bound is
-        finite, and never above what a projection gives anyway; ``theorem_value`` is what the formula gives.
-        Bounds can still be so large that they say nothing: ``informative`` tells, ``note`` why.
+        finite, and never above what a projection guarantees anyway; ``theorem_value`` is the value of the
+        formula. Bounds can still be so large that they say nothing: then ``informative`` is false, and
+        ``note`` says why.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def certified(
     tries = 0
     while best is None or tries < MOST_TRIES:
         unlimited = constant(alpha, MOST_CERTIFIED_STEPS)
-        limit = unlimited.theorem_value  # what even unlimited steps leave
+        limit = unlimited.theorem_value  # the error that even unlimited steps leave
         if unlimited.value <= epsilon:
             steps = _fewest_steps(partial(constant, alpha), epsilon)
             tries += 1

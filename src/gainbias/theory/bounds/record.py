@@ -2,8 +2,8 @@
 
 `Bound` has the value of a bound, its constants by name and the conditions under which it holds; every theorem
 ends in `conclude`, which makes one. `Decay` are step sizes a / (t + c0)^xi, with the functions that say how
-large their offset c0 must be. At the end are quotients and powers that are infinite, not an error, where they
-are out of range, and rounding to one side.
+large their offset c0 must be. At the end are quotients and powers that are infinite, not an error, when out
+of range, and rounding to one side.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Bound(InNotebooks):
     >>> gb.bound("double-chain", problem, step_size=0.5, num_steps=1_000, sampling="iid")
     Bound(not certified: alpha <= eta / 18 fails with 0.5 against 0.0389)
 
-    A bound that is no better than making no step at all says nothing:
+    A bound that is no better than taking no step at all says nothing:
 
     >>> found = gb.bound("single-chain", problem, step_size=0.001, num_steps=10_000)
     >>> found.certified, found.informative, round(found.value, 4), round(found.theorem_value, 1)
@@ -89,9 +89,9 @@ class Bound(InNotebooks):
     def informative(self) -> bool:
         """Whether the bound is certified and below what is known without the theorem.
 
-        Known are the error before the first step, |theta_0 - theta*|^2, which making no step at all
-        guarantees; and what holds anyway, because weights are kept in a ball or, for averages of rewards,
-        because the rewards are bounded: (r_max + |g|)^2.
+        Two things are known without it: the error before the first step, |theta_0 - theta*|^2, for
+        taking no step at all; and a bound that always holds, because weights are kept in a ball or, for
+        averages of rewards, because the rewards are bounded: (r_max + |g|)^2.
         """
         return self.certified and self.value < min(self.trivial.without_steps, self.trivial.anyway)
 
@@ -179,7 +179,7 @@ class Trivial(NamedTuple):
     Attributes
     ----------
     without_steps : float
-        The error before the first step, which making no step at all guarantees.
+        The error before the first step, which holds for taking no step at all.
     anyway : float
         A number that no error can exceed, because weights are kept in a ball or rewards are bounded; infinite
         where nothing bounds them.

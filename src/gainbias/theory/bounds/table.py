@@ -1,14 +1,15 @@
-"""The paper's comparison table as numbers: what each theorem asks for on one problem, and what is enough.
+"""The paper's comparison table as numbers: what each theorem requires on one problem, and what is enough.
 
-The table compares orders of magnitude, such as epsilon^-1 eta2^-4. `sample_complexities` puts three numbers
-beside each other for every row:
+The table compares orders of magnitude, such as epsilon^-1 eta2^-4. `sample_complexities` gives three
+numbers for every row:
 
 - the order itself at the condition numbers of the problem, without constants, logarithms and mixing times. It
   is no guarantee, and orders in different condition numbers cannot be compared;
-- the number of transitions that the theorem certifies with its constants, where this package has it. Of the
-  other rows the constants were looked for and not found. Nothing is guessed: the row says of which paper they
-  are missing, and why;
-- what is enough in the end, exactly: with steps a / (t + c0), a = 2 / the slowest rate of the mean update, t
+- the number of transitions that the theorem certifies with its constants, where this package has it. For
+  the other rows we looked for the constants and did not find them. Nothing is guessed: the row says which
+  paper's constants are missing, and why;
+- the number that is enough in the end, exactly: with steps a / (t + c0), a = 2 / the slowest rate of the
+mean update, t
   times the mean squared distance from the limit tends to a number (see `asymptotic_covariance`). Divided by
   epsilon it is the number of transitions.
 """
@@ -204,7 +205,7 @@ def sample_complexities(
     sampling : {"markov", "iid"}
         How transitions are drawn.
     discount : float
-        Of discounted TD, whose limit is another one: that of discounted values.
+        Of discounted TD, whose limit is different: that of discounted values.
 
     Returns
     -------

@@ -1,12 +1,12 @@
 """From the moments before the first step to those at checkpoints, by the shortest way.
 
-`moments_at` is what others call. A step is linear in the moments. So, where there are few of them, it is a
-matrix: constant step sizes need a few powers of it, and others a product with it for each step. Where there
-are many and samples are independent, moments change little in a step, and smoothly. With constant step sizes
+Other modules call `moments_at`. A step is linear in the moments. So, if there are few of them, it is a
+matrix: constant step sizes need a few powers of it, others a product with it for each step. If there are
+many and samples are independent, moments change little in a step, and smoothly. With constant step sizes
 they stay, for many steps, in a space of few dimensions, where powers are cheap again (`by_krylov`); otherwise
 a block of many steps is the fixed point of S_t = S_0 + sum over i < t of alpha_i slope_i, with slopes between
 some nodes interpolated by a polynomial (`by_blocks`). Both are exact to rounding. Along a chain steps are
-made one by one. Ways that may take long first estimate their time, and refuse or warn (`say_time`).
+taken one by one. Methods that may take long first estimate their time, and refuse or warn (`say_time`).
 
 `by_krylov`. A step with a constant size is S <- M S with a linear map M. In K steps S changes by the sum over
 j < K of M^j b, where b = M S - S. An orthonormal basis V of b, M b, ..., M^(m-1) b (the Krylov space, by
@@ -16,9 +16,9 @@ with
     y_0 = 0,     y_(k+1) = H y_k + e_1,
 
 but for what leaves the space, h v e_m^T y_k in each step. Powers of a matrix of m + 2 rows give y_K and the
-sum of what left, for any K. K is as large as that sum allows; then a new space is made. Changes, not the
-moments themselves, are in the space: the entry 1 of the moments never changes, and a limit that has been
-reached stays.
+sum of what left, for any K. K is as large as that sum allows; then a new space is made. The space contains
+changes, not the moments themselves: the entry 1 of the moments never changes, and a limit that has been
+reached does not move.
 
 `by_blocks`. A field such as a learnt gain forgets itself faster than weights change, at a known rate c. Its
 entries of S are therefore followed exactly: with g = (1 - alpha c)(1 - alpha c') for the two fields of an
@@ -52,10 +52,10 @@ MOST_FOR_MATRIX = 150
 """A product with a matrix this large takes less time than the shortest step written out."""
 
 SCHEDULE_STRETCH = 4096
-"""Step sizes are asked for in stretches of this length."""
+"""Step sizes are computed in stretches of this length."""
 
 LONG = 60.0
-"""A curve that takes more seconds than this says so first."""
+"""If a curve takes more seconds than this, a warning says so first."""
 
 MOST_VECTORS = 40
 """Largest number of vectors in a basis."""
@@ -94,7 +94,7 @@ FAST = 3.0
 """Fields that forget this many times as fast as other moments change are followed exactly."""
 
 FORGOTTEN_EXPONENT = 40.0
-"""Step sizes times the rate of a field that add up to this leave nothing of its beginning."""
+"""When step sizes times the rate of a field add up to this, its start is forgotten."""
 
 SMALLEST_DIVISOR = 1e-300
 """Added to a divisor that may be 0."""
@@ -150,7 +150,7 @@ def moments_at(
     checkpoints : (checkpoints,) int array
         Numbers of steps, increasing.
     time_limit : float, optional
-        Seconds after which `OutOfTimeError` is raised; ValueError if it is foreseen.
+        Seconds after which `OutOfTimeError` is raised; ValueError if that can be foreseen.
     """
     found = np.empty((len(checkpoints), len(first) + 1, len(first) + 1))
     ways = _way(recursion, first, schedule, checkpoints, time_limit)
@@ -198,7 +198,7 @@ def say_time(seconds: float, time_limit: float | None, nodes: int = 1) -> None:
 def seconds_of(work: Callable[[], object], repeats: int) -> float:
     """Return the seconds that some work takes: the least of several times after a first one.
 
-    The least, because other programs only ever make it longer.
+    The least, because other programs can only make it longer.
     """
     work()
     times = []
@@ -212,7 +212,7 @@ def seconds_of(work: Callable[[], object], repeats: int) -> float:
 def _by_steps(
     recursion: Recursion, now: Floats, schedule: Schedule, checkpoints: Ints, time_limit: float | None
 ) -> Iterator[Floats]:
-    """Yield the moments at checkpoints, by making all steps."""
+    """Yield the moments at checkpoints, by taking all steps."""
     done, last = 0, int(checkpoints[-1])
     begin, size = now, float(schedule.values(0, 1)[0])
     say_time(last * seconds_of(lambda: recursion.step(begin, size), repeats=3), time_limit, len(begin))
@@ -228,9 +228,9 @@ def _by_steps(
 def _by_powers(recursion: Recursion, begin: Floats, size: float, checkpoints: Ints) -> Iterator[Floats]:
     """Yield the moments at checkpoints, by powers of the matrix of one step, found by squaring.
 
-    All are kept minus I: slow moments differ from it by little, and no digit of that is lost. Along a chain
-    the moments of a node change by much, because the chain moves, but their sum over all nodes by little. So
-    this sum stands in the place of the first node.
+    All are stored minus I: slow moments differ from it by little, and no digit of that is lost. Along a
+    chain the moments of a node change a lot, because the chain moves, but their sum over all nodes changes
+    little. So this sum replaces the first node.
     """
 
     def change(moments: Floats) -> Floats:
@@ -255,12 +255,12 @@ def _by_powers(recursion: Recursion, begin: Floats, size: float, checkpoints: In
 
 
 def _with_sum(moments: Floats) -> Floats:
-    """Return moments with their sum over nodes in the place of the first node."""
+    """Return moments with their sum over nodes in place of the first node."""
     return np.concatenate([moments.sum(axis=0, keepdims=True), moments[1:]])
 
 
 def _with_first(moments: Floats) -> Floats:
-    """Return the moments of which `_with_sum` gave these."""
+    """Return the moments from which `_with_sum` made these."""
     return np.concatenate([moments[:1] - moments[1:].sum(axis=0), moments[1:]])
 
 
@@ -354,7 +354,7 @@ class Space:
             basis = self.basis[: self.count]
             new = step_size * recursion.slope(new.reshape(begin.shape), step_size).ravel()
             whole = float(blas.dnrm2(new))
-            for _ in range(2):  # once is not enough: what is left may be small
+            for _ in range(2):  # once is not enough: the rest may be small
                 shares = basis @ new
                 new -= shares @ basis
                 step[: self.count, self.count - 1] += shares
@@ -367,7 +367,7 @@ class Space:
     def _add_sums(self, step: Floats) -> None:
         """Make the matrix of (y, what left, 1) out of H - I, with h below it.
 
-        All powers are kept minus I: slow moments differ from it by little, and no digit of that is lost.
+        All powers are stored minus I: slow moments differ from it by little, and no digit of that is lost.
         """
         m = self.count
         matrix = step[: m + 2, : m + 2].copy()
@@ -433,7 +433,7 @@ class Fast(NamedTuple):
     rates: tuple[float, float]
 
     def kept(self, sizes: Floats) -> Floats:
-        """Return what is left of these entries after steps of given sizes, one each."""
+        """Return the remaining share of these entries after one step of each given size."""
         return np.asarray((1.0 - sizes * self.rates[0]) * (1.0 - sizes * self.rates[1]))
 
 
@@ -464,7 +464,7 @@ def _entries_of(rates: Floats) -> list[Fast]:
 
 
 def _block_length(schedule: Schedule, rate: float, done: int, last: int) -> int:
-    """Return the length of the next block, or 0 if steps are to be made one by one."""
+    """Return the length of the next block, or 0 if steps must be taken one by one."""
     if done == last:
         return 0
     length = min(last - done, LONGEST, int(REACH / (rate * _size_at(schedule, done) + SMALLEST_DIVISOR)))
@@ -504,7 +504,7 @@ def _fastest_rate(recursion: Smooth, like: Floats, fast: list[Fast], step_size: 
 def _smooth_slope(recursion: Smooth, moments: Floats, fast: list[Fast], step_size: float) -> Floats:
     """Return the slope without what fast entries forget.
 
-    Slopes are those of symmetric moments. What rounding adds to that would grow at the rate of fast entries.
+    Slopes are those of symmetric moments. Asymmetry from rounding would grow at the rate of fast entries.
     """
     moments = 0.5 * (moments + moments.transpose(0, 2, 1))
     slope, flat = recursion.slope(moments, step_size), moments.reshape(-1)
@@ -579,7 +579,7 @@ class _Sum:
 
 
 def _weights(sizes: Floats, kept: Floats, basis: Floats, places: Ints) -> tuple[Floats, Floats]:
-    """Return what is left of the first moments at some places, and the weight of each node's slope."""
+    """Return the remaining share of the first moments at some places, and the weight of each node's slope."""
     left, total, done = 1.0, np.zeros(basis.shape[1]), 0
     found_left, found = np.empty(len(places)), np.empty((len(places), basis.shape[1]))
     for k in np.argsort(places, kind="stable"):

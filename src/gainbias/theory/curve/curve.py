@@ -1,6 +1,6 @@
 """Exact learning curves: the mean and the mean squared error of an algorithm after any number of steps.
 
-`exact_curve` is what users call, and `Curve` is what it returns.
+Users call `exact_curve`, which returns a `Curve`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Curve(InNotebooks):
     mean_weights : (checkpoints, d) array
         E[theta_t]; nan where moments are infinite.
     limit : (d,) array
-        What the weights converge to; the paper's fixed point if the algorithm states no limit.
+        The limit of the weights; the paper's fixed point if the algorithm states none.
     missed : (checkpoints, d, d) array
         E[(theta_t - limit) (theta_t - limit)^T]; infinite where it is larger than any number.
     standard_error : (checkpoints,) array or None
@@ -52,7 +52,7 @@ class Curve(InNotebooks):
     first_weights : (d,) array
         Weights before the first step.
     settings : dict
-        The arguments that the curve was made with.
+        The arguments with which the curve was made.
 
     Examples
     --------
@@ -187,9 +187,9 @@ def exact_curve(
 ) -> Curve:
     """Return the mean and the mean squared error of an algorithm, exactly, without sampling.
 
-    Where a step is affine in the weights, its first and second moments follow a linear recursion. That is so
+    If a step is affine in the weights, its first and second moments follow a linear recursion. That holds
     for double-chain and its variants, for td-lambda, projected-td and implicit-td without a trace, for
-    differential-td, and for discounted-td; nothing may be cut off at a radius. Others have no such
+    differential-td, and for discounted-td; without a radius that cuts anything off. Others have no such
     recursion: `single-chain`, `relative-td` and `centred-td` multiply the weights by running means.
 
     Parameters
@@ -204,8 +204,8 @@ def exact_curve(
     lanes : int, optional
         Take the mean over this many runs instead, for any algorithm; its error is in `standard_error`.
     time_limit : float, optional
-        Seconds. What would take longer is refused at once; without a limit, there is a warning if it takes
-        more than a minute.
+        Seconds. A curve that would take longer is refused at once; without a limit, a warning says if it
+        takes more than a minute.
 
     Returns
     -------

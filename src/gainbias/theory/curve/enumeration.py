@@ -1,6 +1,6 @@
-"""Every move that a step may see, with its probability, and second moments of any affine step from them.
+"""Every possible move of a step, with its probability, and second moments of any affine step from these.
 
-`move_law` lists the moves: what replaces sampling where an answer is exact. `Enumerated` is the recursion of
+`move_law` lists the moves, which replace sampling where an answer is exact. `Enumerated` is the recursion of
 second moments over this list, for few moves and for affine steps of any kind.
 
 With z = (x - origin, 1) a step is z <- M z, with a matrix M that depends on the move alone. The second
@@ -187,7 +187,7 @@ class Enumerated:
         return after
 
     def change_of_sum(self, moments: Floats, step_size: float) -> Floats:
-        """Return the change of the sum of all S(u) in one step, with all digits however short it is."""
+        """Return the change of the sum of all S(u) in one step, with all digits however small the step."""
         change = self._change(moments[self.law.source], step_size)
         return np.asarray(np.einsum("k,kij->ij", self.law.probability, change))
 

@@ -50,7 +50,7 @@ DENSE_SHARE = 0.1
 """From this share of possible transitions on, products with the dense matrix are faster."""
 
 ALONE = sparse.csr_array(np.ones((1, 1)))
-"""A chain of one state, which stands in for a missing second chain."""
+"""A chain of one state, which replaces a missing second chain."""
 
 
 class Independent:
@@ -95,7 +95,7 @@ class Independent:
         return self.plan(step_size).forgetting
 
     def plan(self, step_size: float) -> StepPlan:
-        """Return what a step with this size needs and does not depend on the moments."""
+        """Return the parts of a step with this size that do not depend on the moments."""
         if self._kept is None or not self.fixed:
             self._kept = StepPlan(self.coefficients(step_size), self.sources, self.units)
         return self._kept
@@ -407,7 +407,7 @@ class Along:
         return after
 
     def change_of_sum(self, moments: Floats, step_size: float) -> Floats:
-        """Return the change of the sum of all S(u) in one step, with all digits however short it is."""
+        """Return the change of the sum of all S(u) in one step, with all digits however small the step."""
         blind, seeing = self._terms(step_size)
         total: Floats = blind.change(moments, step_size).sum(axis=0)
         if seeing.lefts.shape[1]:
@@ -419,7 +419,7 @@ class Along:
         return total
 
     def _corrections(self, moments: Floats, step_size: float) -> Floats:
-        """Return what terms that see v add to S'(v): the sum of l X^T + X l^T over all X, with their lefts l.
+        """Return what terms that depend on v add to S'(v): sums of l X^T + X l^T over X, with lefts l.
 
         The probability of the transition is in them: (nodes, transitions * terms, m + 1).
         """
@@ -595,7 +595,7 @@ def _squares(products: Floats, rights: Floats) -> Floats:
 
 
 def _standing(chain: RowSource) -> RowSource:
-    """Return a chain that stays where it is, with its rewards, which are those of states."""
+    """Return a chain that never moves, with its rewards, which are those of states."""
     stays = sparse.csr_array(sparse.eye_array(chain.size, format="csr"))
     return replace(chain, transitions=stays, rewards=chain.rewards[chain.transitions.indptr[:-1]])
 

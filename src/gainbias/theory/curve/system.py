@@ -32,7 +32,7 @@ MOST_MOMENT_BYTES = 4 * 2**30
 """Limit on the memory for the moments of all nodes and what is computed from them."""
 
 UNIT_SAMPLE = Sample(np.ones(1), np.ones(1), 1.0, np.ones(1), np.ones(1), 1.0)
-"""A transition with which fields are asked whether they exist at all."""
+"""A transition with which to test whether fields exist at all."""
 
 COPIES = {"iid": 50, "markov": 6}
 """Number of arrays of the size of the moments: a basis or the nodes of a block, or those of one step."""
@@ -48,7 +48,7 @@ class System:
     Attributes
     ----------
     recursion : Recursion
-        What their second moments about the origin do in a step.
+        How their second moments about the origin change in a step.
     first : (m,) array
         Their first values.
     origin : (m,) array
@@ -65,7 +65,7 @@ class System:
     def of_weights(self, second: Floats, limit: Floats) -> tuple[Floats, Floats]:
         """Return means (..., d) and second moments (..., d, d) of reported weights about a limit.
 
-        Where moments are too large for numbers, they are infinite, and means are unknown.
+        Moments that overflow are infinite, and means are then unknown.
         """
         away = (self.read @ self.origin - limit)[:, None]
         lift = np.block([[self.read, away], [np.zeros((1, self.read.shape[1])), np.ones((1, 1))]])
@@ -93,7 +93,7 @@ def make_system(
     Parameters
     ----------
     algorithm, problem, params
-        The algorithm, the problem, and the parameters of the algorithm as its NamedTuple.
+        The algorithm, the problem, and the parameters as the algorithm's NamedTuple.
     first_weights : (d,) array
         Weights before the first step.
     sampling, start

@@ -6,8 +6,8 @@ A step is x <- x - alpha N (x, 1) with N = [X, -y]. In all methods of temporal d
 
 in which `left` is the row of the state here, that of the other chain's state, or the unit of a further field
 such as the gain; and `right` is the row of one of the four states of a move, such a unit, the number 1, or a
-reward. A field that is made of such terms shows its coefficients if different unit vectors are put in for the
-rows. Whether it is made of them is then checked with real rows. Coefficients may depend on the step size and
+reward. If a field consists of such terms, calling it with different unit vectors as rows shows its
+coefficients. Real rows then check whether it does. Coefficients may depend on the step size and
 on the length of the row here.
 
 Moments follow from terms at the cost of a few products of d x d matrices, however many moves there are.
@@ -59,7 +59,7 @@ def read_terms(problem: Problem, field: SampleField, size: int, chains: int) -> 
     problem : Problem
         Process and features.
     field : callable (sample, step_size) -> (X, y)
-        The declared field, with its parameters put in.
+        The declared field, with its parameters filled in.
     size : int
         Number of entries of x.
     chains : {1, 2}
@@ -212,13 +212,13 @@ def _agrees(terms: Terms, problem: Problem, rows: Floats) -> bool:
 
 
 def bound_field(field: Any, params: Any) -> SampleField:
-    """Return a declared `sample_field` with its parameters put in."""
+    """Return a declared `sample_field` with its parameters filled in."""
     return lambda sample, step_size: field(sample, params, step_size)
 
 
 @dataclass(frozen=True, eq=False)
 class Ingredients:
-    """The parts that the steps of an algorithm on a problem are made of.
+    """The parts of the steps of an algorithm on a problem.
 
     Attributes
     ----------

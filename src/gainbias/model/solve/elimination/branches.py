@@ -1,13 +1,14 @@
 """Branches of an elimination tree, which several threads eliminate and solve with at the same time.
 
 `find_branches` cuts the tree of a large elimination into branches; `eliminate_branches` eliminates them, and
-`Branches` solves with their factors. Which branches there are depends on the plan alone, never on the number
-of threads, and what a branch hands to its parent is added up in a fixed order: so no bit depends on threads.
+`Branches` solves with their factors. The branches depend only on the plan, never on the number of threads,
+and the contributions of branches to their parents are added up in a fixed order, so no bit depends on
+threads.
 
-A branch is a front with all that is below it, if that is little work, or one single front above such
-branches. Branches of one level do not touch each other. Near the root there are few fronts and they are
-large: there threads share the rows of a front. The solves go through such a front in strips of positions:
-those of a strip hand on to each other first, and then to all others, which threads share.
+A branch is a front with everything below it, if that is little work, or a single front above such
+branches. Branches of one level do not touch each other. Near the root there are few, large fronts: there
+threads share the rows of a front. Solves go through such a front in strips of positions: first within a
+strip, then from the strip to all other positions, which threads share.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ OPERATIONS_PER_FACTOR = 50.0
 """A number in the factors costs about as much as this many operations, because it is read in many solves."""
 
 WIDE_FRONT, MANY_FRONTS = 5e8, 8
-"""Threads share the rows of a front that takes more operations than the first, unless its level has as many
-branches as the second: then each thread takes a whole one, and need not wait for others after each panel."""
+"""Threads share the rows of a front that takes more operations than the first, unless its level has at
+least as many branches as the second: then each thread takes a whole front, and need not wait for others
+after each panel."""
 
 ROWS_TOGETHER = 64
 """Number of rows of a wide front that one thread works on at a time."""
@@ -106,7 +108,7 @@ class Branch(NamedTuple):
     is_wide: bool
 
     def own(self, values: Floats) -> Floats:
-        """Return the factors of the branch, of those of all."""
+        """Return the factors of the branch, from those of all."""
         return values[self.fronts.offset[0] : self.fronts.offset[-1]]
 
 
@@ -141,7 +143,7 @@ class Branches:
         x: Floats,
         in_strips: InStrips | None = None,
     ) -> list[Any]:
-        """Let `work` go up all branches: it changes `x`, by position, and hands on to later positions.
+        """Apply `work` up all branches: it changes `x`, by position, and adds to later positions.
 
         `in_strips` does the same in a wide front. Returns what `work` returned for each branch.
         """
@@ -173,7 +175,7 @@ class Branches:
         x: Floats,
         in_strips: InStrips,
     ) -> None:
-        """Let `work` go down all branches: it changes `x`, by position, and looks at later positions."""
+        """Apply `work` down all branches: it changes `x`, by position, and reads later positions."""
 
         def descend(number: int) -> None:
             branch = self.parts[number]
@@ -277,7 +279,7 @@ def eliminate_branches(
     factors: Floats,
     progress: Floats,
 ) -> None:
-    """Eliminate all states and fill `factors`, with the bits that `factorise` has (which see)."""
+    """Eliminate all states and fill `factors`, with the same bits as `factorise` (which see)."""
     rests: dict[int, Floats] = {}
     # New memory would be cleared by the system while threads wait, so wide fronts share one piece of it.
     wide_room = np.empty(max((sum(branch.sizes) for branch in branches.parts if branch.is_wide), default=0))
@@ -315,7 +317,7 @@ def _eliminate_joint(
     room: Floats,
     progress: Floats,
 ) -> Floats:
-    """Eliminate the one front of a branch and return what is left of it, for its parent."""
+    """Eliminate the only front of a branch and return the rest of it, for its parent."""
     f, wide, rest = branch.begin, branch.high - branch.low, len(branch.outside)
     size = wide + rest
     front, leak = room[: size * size], np.zeros(size)

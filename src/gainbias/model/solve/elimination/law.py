@@ -3,11 +3,11 @@
 `measure_law` starts from a law that elimination found. One state of each recurrent class is its root; M is
 diag(row sums) - P on the other states, and its inverse has no negative entry. With the root's probability
 held, the law is off by ``r M^-1``, where r is what flows into each state less what flows out of it, computed
-with twice the digits. That is one more solve. What is left afterwards is at most ``|r'| M^-1`` with the
-residual r' of the corrected law, entry by entry: that is another.
+with twice the digits. That is one more solve. The remaining error is at most ``|r'| M^-1`` with the
+residual r' of the corrected law, entry by entry: that is another solve.
 
-On a chain that hardly moves between its parts this bound explodes, but the law does not: elimination has it
-right entry by entry whatever the chain is (O'Cinneide 1993). So the smaller of both bounds is taken.
+On a chain that hardly moves between its parts this bound explodes, but the law does not: elimination is
+accurate entry by entry, whatever the chain (O'Cinneide 1993). So the smaller of both bounds is used.
 
 All of this holds for numbers with all digits. What smaller ones lose is bounded like this. Let u be half the
 smallest number, 2^-1075, by which a product that is too small to have all digits is rounded, and let N be the
@@ -30,7 +30,7 @@ happens before the root with a chance q of at most n^2 u T(s), and as T can be t
 the one that was computed. What follows an event changes a sum x(s) by at most the largest of its class, in
 either chain. So where q is less than a half, the true largest sum is at most twice the computed one, and x(s)
 is off by at most 2 q times the computed one. Visits between two visits of the root are sums, too: relative to
-the length of the cycle the law is off by at most 2 q. With 4 N T in the place of q all factors are covered.
+the length of the cycle the law is off by at most 2 q. With 4 N T in place of q all factors are covered.
 `loses_products` tells whether any such product was too small. If none was, there is nothing to add.
 """
 
@@ -241,7 +241,7 @@ def _measured(
         error = (left + (stationary + np.abs(correction)) * open_at) / sum_at_least
         error += 8.0 * EPSILON * (np.abs(moved) + stationary * np.abs(beyond_at)) + floor
         sure = stationary * (known / (1.0 - known) if known < 0.5 else np.inf) + floor
-        # Where the correction is known less well than the law itself, the law stays.
+        # If the correction is less accurate than the law itself, the law is kept.
         is_better = inside & (error < sure)
         correction = np.where(is_better, correction, 0.0)
         error = np.where(inside, np.where(is_better, error, sure), 0.0)

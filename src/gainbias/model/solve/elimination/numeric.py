@@ -30,7 +30,7 @@ from gainbias.kernels import bare_kernel, kernel, plain_form
 from gainbias.types import Floats, Ints
 
 PANEL = 32
-"""Number of positions that are eliminated together before the rest of a front is touched."""
+"""Number of positions that are eliminated together before the rest of a front is updated."""
 
 SHORT = 8
 """A row shorter than this is not worth a slice of its own.
@@ -59,7 +59,7 @@ class Fronts(NamedTuple):
     start, boundary : (fronts + 1,) and (..) int arrays
         ``boundary[start[f]:start[f + 1]]`` are the later positions that front f touches, ascending.
     num_children : (fronts,) int array
-        Number of fronts that hand what is left of them to front f.
+        Number of fronts that pass their rest on to front f.
     offset : (fronts + 1,) int array
         Where the factors of front f are kept.
     """
@@ -88,7 +88,7 @@ def factorise(
 ) -> None:
     """Eliminate the states of some fronts, which have all of their children among them, and fill `factors`.
 
-    What is left of the last front is at the start of `stack`.
+    The rest of the last front is at the start of `stack`.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def add_one_to_one(target: Floats, row: Floats, share: float) -> None:
 def keep_front(
     front: Floats, size: int, wide: int, leak: Floats, factors: Floats, stack: Floats, low: int, high: int
 ) -> None:
-    """Keep eliminated rows and multipliers, and put what is left of the front on the stack.
+    """Keep eliminated rows and multipliers, and put the rest of the front on the stack.
 
     Only the rows `low` to ``high - 1`` of the front are looked at.
     """
@@ -412,8 +412,8 @@ def add_products(
 ) -> None:
     """Add to ``x[low:high]`` rows of factors times ``x[begin:end]``; row i begins at ``place + i * step``.
 
-    A sum cannot be made in another order, so that each addition waits for the one before. Four rows at a time
-    keep the processor busy meanwhile.
+    The order of a sum must not change, so each addition waits for the one before. Four rows at a time keep
+    the processor busy in the meantime.
     """
     i = low
     while i + 4 <= high:

@@ -19,7 +19,7 @@ from gainbias.kernels import kernel, share_out
 from gainbias.types import Ints
 
 SMALL_PART, SMALLEST_PART = 10_000, 8
-"""Parts of a large graph up to the first size are left to one thread; none larger than the second is left."""
+"""Parts of a large graph up to the first size are left to one thread; none above the second remains."""
 
 MANY_TO_ORDER = 100
 """A part that cannot be cut is put in order if it has more states than this."""
@@ -71,7 +71,7 @@ def widest_level(graph: sp.csr_array) -> tuple[int, Levels | None]:
 def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[Ints, Ints]:
     """Return the states in breadth-first order from `start`, (n,), and where each level begins, and the end.
 
-    What is not reached is searched afterwards, part by part.
+    States that are not reached are searched afterwards, part by part.
     """
     n = len(indptr) - 1
     queue, level, seen = np.empty(n, np.int32), np.empty(n + 1, np.int32), np.zeros(n, np.uint8)
@@ -158,7 +158,7 @@ def _hubs(graph: sp.csr_array) -> NDArray[np.bool_]:
 
 
 def most_neighbours(num_states: int) -> float:
-    """Return how many neighbours a state may have that is no hub.
+    """Return how many neighbours a state may have before it counts as a hub.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def nested_dissection(graph: sp.csr_array) -> Ints:
 
 
 def dissected_order(graph: sp.csr_array, levels: Levels | None = None) -> tuple[Ints, list[tuple[int, int]]]:
-    """Return an order in which parts of the graph come first, and what separates them comes last.
+    """Return an order in which parts of the graph come first, and the states that separate them last.
 
     The graph is cut along breadth-first levels, again and again, until parts are very small. Threads share
     the parts; one that is small is cut up by the thread that takes it. A part in which no level separates

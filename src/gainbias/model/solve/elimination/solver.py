@@ -1,8 +1,8 @@
 """Elimination of a whole chain: its stationary law and values, reducible and periodic chains included.
 
 Start reading in `eliminate`. It keeps one state of each recurrent class, its *root*, and eliminates all other
-states together; `numeric` says why nothing is lost to cancellation. Transient states need no special care:
-they are eliminated like all others, and their stationary probability comes out as an exact zero.
+states together; `numeric` explains why nothing is lost to cancellation. Transient states need no special
+care: they are eliminated like all others, and their stationary probability comes out as an exact zero.
 
 `factorise_chain` is the elimination itself, for any chain that leaks. `busiest_states` chooses the roots:
 values are first found relative to the root, and relative to a state that the chain hardly ever visits they
@@ -78,14 +78,14 @@ BYTES_PER_STATE, BYTES_PER_ENTRY = 120, 60
 """Memory for a state and for a stored transition besides the factors: copies, transpose, graph, order."""
 
 MOST_READS_PER_STATE = 100
-"""The walk reads at most this many stored transitions per state of the class: a hub is dear to visit."""
+"""The walk reads at most this many stored transitions per state of the class: visiting a hub is expensive."""
 
 MANY_STATES = 2**16
 """Classes of this size are walked through in longer laps."""
 
 FEW_STEPS, HOPELESS_PRODUCTS = 64, 20_000
 """If states within the first number of steps show that elimination costs more than the second number of
-products, other methods are tried before the chain is looked at further."""
+products, other methods are tried before the chain is examined further."""
 
 RARE_PROBABILITY = 1e-9
 """A root that is this much rarer than the commonest state of its class is replaced."""
@@ -155,7 +155,8 @@ class EliminationSolver:
     def lost(self) -> Floats:
         """Bound on how likely it is, from each state, to miss a transition that elimination has lost, (n,).
 
-        `law` has the argument. One half or more counts as infinite: then it is not known where the chain is.
+        `law` has the argument. One half or more counts as infinite: then nothing is known about the position
+        of the chain.
         """
         if not self.loses_transitions:
             return constant(0.0, len(self.stationary))
@@ -183,7 +184,7 @@ class EliminationSolver:
         return len(self._roots)
 
     def at_roots(self, values: Floats) -> Floats:
-        """Return what `values` are at the state of each class that was kept, (classes,)."""
+        """Return `values` at the root of each class, (classes,)."""
         return values[self._roots]
 
     def sums(self, weights: Floats, values: Doubled) -> Residual:
@@ -221,8 +222,8 @@ class EliminationSolver:
     def extend(self, at_roots: Floats) -> Floats:
         """Return, from each state, the expected number of the class where the chain ends, (n,).
 
-        States of a class have its number as it is: rounding that differs from state to state would pass for
-        rewards, which is much where all of them are large and differ by little.
+        States of a class have exactly its number: rounding that differs from state to state would act like
+        rewards, which matters if all of them are large and differ by little.
         """
         if len(at_roots) == 1:
             return constant(float(at_roots[0]), len(self.stationary))
@@ -241,12 +242,12 @@ def _unit_of(values: Floats) -> float:
 
 
 def _solved_in_unit(solve: Callable[[Floats], Floats], right: Floats) -> Floats:
-    """Return what `solve` makes of a side, in a unit in which its largest entry is about 1."""
+    """Return the solution for a side, in a unit in which its largest entry is about 1."""
     unit = _unit_of(right)
     scaled = right if unit == 1.0 else by_blocks(lambda part: part / unit, right)
     x = solve(scaled)
     if not np.isfinite(largest_of(x)):
-        # A number that overflows makes others undefined that do not depend on it.
+        # A number that overflows makes others undefined, even if they do not depend on it.
         x, unit = solve(scaled * MUCH_SMALLER), unit / MUCH_SMALLER
     return x if unit == 1.0 else np.asarray(by_blocks(lambda part: part * unit, x))
 
@@ -288,7 +289,7 @@ def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: 
             good = mass[roots] > RARE_PROBABILITY * mass[commonest]
         if good.all():
             return solver
-        # An order takes long to find, and serves for other roots as well.
+        # An order takes long to find, and can be used for other roots, too.
         before = np.concatenate([solver._others[solver._factors.fronts.order], roots])
         roots = np.where(good, roots, commonest)
         del solver  # its factors may take most of the memory
@@ -296,7 +297,7 @@ def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: 
 
 
 def _wait_if_hopeless(rows: Sparse, start: int, budget: Budget) -> None:
-    """Let other methods go first if many states are near one, without a look at the whole chain.
+    """Let other methods go first if many states are near one state, without reading the whole chain.
 
     A tenth of all states within a few steps of one state means that some level of a breadth-first search is
     wide, so that much will fill in.
@@ -465,7 +466,7 @@ def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, 
 def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
     """Return a state of each recurrent class that is visited often, found by a walk.
 
-    Of the states that a walk visits, it is the one where it spends most time once it has stopped discovering.
+    It is the state where the walk spends most time once it finds no new states.
 
     Parameters
     ----------

@@ -1,20 +1,20 @@
-"""The plan of an elimination: in which order, and what it will fill in, before any number is touched.
+"""The plan of an elimination: its order and its fill-in, before any number is computed.
 
-`plan_sparse` chooses an order and plans the elimination; `plan_dense` is for chains that are small or full.
+`plan_sparse` chooses an order and plans the elimination; `plan_dense` is for small or full chains.
 
 Eliminating states one by one in a given order fills in new transitions. Where they fall is a property of
 the graph alone and is described by the *elimination tree* (Liu 1990): the parent of a state is the first
 later state that it touches when it is eliminated. States that touch the same later states are eliminated
-together as one *front*, a small dense matrix (Duff and Reid 1983); children pass what is left of their
-front on to their parent. `plan_elimination` finds tree and fronts for a given order.
+together as one *front*, a small dense matrix (Duff and Reid 1983); children pass the rest of their front
+on to their parent. `plan_elimination` finds tree and fronts for a given order.
 
 The order decides how much fills in. Minimum degree (through SuperLU, which SciPy ships) is quick and good on
-graphs that are flat, and takes for ever on graphs that expand; on those that are narrow, an order by levels
-(Cuthill and McKee 1969) is as good and quicker to find. Nested dissection (METIS, in the
-`solvers` extra) is slower but never takes for ever, and fills in less when there is much to fill. So minimum
-degree is used unless the graph expands, and nested dissection where it can pay for itself. A large graph that
-is long or flat is cut along its breadth-first levels first (`dissected_order`): that takes less time than
-either, fills in about as little as METIS does, and several threads can work on the parts.
+flat graphs, and takes forever on expanding graphs; on narrow ones, an order by levels (Cuthill and McKee
+1969) is as good and found sooner. Nested dissection (METIS, in the
+`solvers` extra) is slower but never takes forever, and gives less fill-in when there is much of it. So
+minimum degree is used unless the graph expands, and nested dissection where it is worth its time. A large
+graph that is long or flat is cut along its breadth-first levels first (`dissected_order`): that takes less
+time than either, fills in about as little as METIS does, and several threads can work on the parts.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
 
 
 def _check_time(seconds: float, budget: Budget) -> None:
-    """Raise an error if finding an order, which nothing can stop, would take longer than is left."""
+    """Raise an error if finding an order, which cannot be interrupted, would exceed the remaining time."""
     if seconds > budget.watch.remaining:
         limit = f"the time limit of {budget.watch.time_limit:g} s has passed before an order is found"
         raise OutOfTimeError(f"{limit}, which takes about {seconds:.1g} s")
@@ -170,8 +170,9 @@ def _check_time(seconds: float, budget: Budget) -> None:
 def predicted_flops(num_states: int, graph_entries: int, width: int) -> float:
     """Return about what an elimination costs, from the widest breadth-first level of the graph.
 
-    A level separates what is before it from what is behind, and the largest separator becomes a dense block.
-    What the graph has itself is a lower bound: factors with this many entries take at least this arithmetic.
+    A level separates the states before it from those after it, and the largest separator becomes a dense
+    block. The entries of the graph itself give a lower bound: factors with this many entries take at least
+    this arithmetic.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from gainbias.kernels import inlined, is_large, kernel, share_out, share_runs
 from gainbias.types import Floats, Ints
 
 SUBTREES = 64
-"""What positions and fronts touch is found for about this many parts of a large tree separately."""
+"""The positions that others touch are found separately for about this many parts of a large tree."""
 
 MOST_LEAVES_PER_STATE = 4
 """A tree is not worked on in parts if they could have more first and last leaves than this per state."""
@@ -146,8 +146,8 @@ def column_counts(graph: sp.csr_array, order: Ints, position: Ints, parent: Ints
     from its earlier neighbours up to it. These paths form a subtree with i on top; it is enough to know its
     leaves, and where the paths from two of them meet (Gilbert, Ng and Peyton 1994).
 
-    Threads share the ranges between the positions with large subtrees. What a range says of positions above
-    it, its first and last leaf of them, is added afterwards.
+    Threads share the ranges between the positions with large subtrees. The leaves that a range has for
+    positions above it are added afterwards.
     """
     n = len(order)
     size = subtree_sizes(parent)

@@ -126,7 +126,7 @@ const Chart = (() => {
     const size = { x: (1 - gap.x * (columns - 1)) / columns, y: (1 - gap.y * (rows - 1)) / rows };
     const layout = {
       height, shapes: [], annotations: [],
-      margin: { l: 64, r: 8, t: alone ? 10 : 28, b: 52 },
+      margin: Common.margins(alone ? 10 : 28),
       hovermode: together ? "x unified" : "closest",
     };
     const traces = tasks.flatMap((task, number) => {

@@ -27,7 +27,7 @@
       return kind === "log" ? Common.logarithmic(Math.min(...values), Math.max(...values)) : { type: kind };
     };
     draw(element, chart.lines.map(traceOf), {
-      height: isWide(element) ? 380 : 330 + below, margin: { l: 60, r: 8, t: 40, b: 52 + below },
+      height: isWide(element) ? 380 : 330 + below, margin: Common.margins(40, 52 + below),
       title: { text: chart.title, x: 0, xref: "paper", xanchor: "left", font: { size: 14 } }, showlegend: true,
       legend: isWide(element) ? {} : { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } },
       xaxis: { ...common, ...scaleOf(chart.xAxis, "x"), title: { text: chart.x } },

@@ -9,6 +9,7 @@ const Common = (() => {
   const LIGHTER = 0.3; // share of the way to white on a dark page
   const PAUSE = 150; // milliseconds without a change of size, before all is drawn again
   const CLEAR = "rgba(0,0,0,0)";
+  const FEW_DECADES = 2.1, NUMBERS_OF_A_DECADE = 1.4; // along a logarithmic axis
 
   // Elements ------------------------------------------------------------------------------------------
 
@@ -36,9 +37,13 @@ const Common = (() => {
   const digits = (number, missing = "-") =>
     (Number.isFinite(number) ? String(Number(number.toPrecision(4))) : missing);
 
-  // A few numbers along a logarithmic axis: whole ones where they are short, powers of ten elsewhere.
-  const logarithmic = (least, most) => ({ type: "log", nticks: 4,
-    ...(least >= 1e-4 && most < 1e5 ? { tickformat: "~g" } : { exponentformat: "power" }) });
+  // A few numbers along a logarithmic axis: whole ones where they are short, powers of ten elsewhere. The library also
+  // numbers parts of a decade where there are more than NUMBERS_OF_A_DECADE numbers to one.
+  function logarithmic(least, most) {
+    const decades = Math.log10(most / least);
+    return { type: "log", nticks: decades > FEW_DECADES ? Math.min(4, Math.floor(decades * NUMBERS_OF_A_DECADE)) : 4,
+      ...(least >= 1e-4 && most < 1e6 ? { tickformat: ",~g" } : { exponentformat: "power" }) };
+  }
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const darkness = matchMedia("(prefers-color-scheme: dark)");
@@ -62,12 +67,15 @@ const Common = (() => {
 
   const isWide = (element) => element.clientWidth > WIDE;
 
+  // The number at the right end of an axis needs room, or it is not written.
+  const margins = (top, bottom = 52) => ({ l: 64, r: 34, t: top, b: bottom });
+
   const axis = () => ({ gridcolor: style("--line"), linecolor: style("--line"), tickcolor: style("--line"),
     ticks: "outside", zeroline: false });
 
   // On a phone a finger scrolls the page.
   const layout = (element) => ({
-    margin: { l: 64, r: 8, t: 10, b: 52 }, paper_bgcolor: CLEAR, plot_bgcolor: CLEAR, showlegend: false,
+    margin: margins(10), paper_bgcolor: CLEAR, plot_bgcolor: CLEAR, showlegend: false,
     hovermode: "closest", dragmode: isWide(element) ? "zoom" : false,
     font: { color: style("--ink"), family: getComputedStyle(document.body).fontFamily, size: 13 },
     hoverlabel: { bgcolor: style("--panel"), bordercolor: style("--line"), namelength: -1, font: { color: style("--ink") } },
@@ -75,11 +83,11 @@ const Common = (() => {
   });
 
   const draw = (element, traces, chosen, hasButtons = isWide(element)) => Plotly.react(element, traces,
-    { ...layout(element), ...chosen }, { displaylogo: false, displayModeBar: hasButtons, modeBarButtons: BUTTONS });
+    { ...layout(element), ...chosen }, { displaylogo: false, displayModeBar: hasButtons && "hover", modeBarButtons: BUTTONS });
 
   // A chart that stands in the text of a page. Buttons have a margin of their own: they must not hide what is drawn.
   const drawInText = (element, traces, chosen) => draw(element, traces,
-    { height: heightOf(element), margin: { l: 64, r: 8, t: isWide(element) ? 34 : 10, b: 52 }, ...chosen });
+    { height: heightOf(element), margin: margins(isWide(element) ? 30 : 10), ...chosen });
   const heightOf = (element) => Math.min(420, Math.max(280, 0.45 * element.clientWidth));
   const scale = (title) => ({ ...axis(), automargin: true, title: { text: title, standoff: 12 } });
 
@@ -292,6 +300,6 @@ const Common = (() => {
   }
 
   return { axis, band, data, digits, downTo, draw, drawInText, errorBars, fillOptions, fillSeries, fillTabs, fillTitles, find, findAll,
-    heightOf, isPrinting, isWide, keepState, listen, logarithmic, logRange, make, onLook, plain, readable, say, scale, showSeries, showTabs,
+    heightOf, isPrinting, isWide, keepState, listen, logarithmic, logRange, make, margins, onLook, plain, readable, say, scale, seeThrough, showSeries, showTabs,
     sortTable, style, unfold, words };
 })();

@@ -33,7 +33,7 @@
       shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: last, y1: last, layer: "below",
         line: { color: style("--soft"), width: 1, dash: "dot" } }],
       xaxis: { ...scale("Transitions"), showgrid: false,
-        ...(alone ? { tickvals: x, tickformat: ",d" } : { type: "log", exponentformat: "power", dtick: 1 }) },
+        ...(alone ? { tickvals: x, tickformat: ",d" } : Common.logarithmic(x[0], x.at(-1))) },
       yaxis: { ...scale(`Gain per ${per}`), range: range ?? undefined },
     });
   }

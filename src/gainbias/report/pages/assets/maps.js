@@ -126,7 +126,7 @@ const Maps = (() => {
     const largest = Math.max(...differences.map(Math.abs));
     const share = (100 * largest) / rangeOf(map).span;
     const said = Number.isFinite(largest)
-      ? `largest difference ${digits(largest)}, ${Number(share.toPrecision(2))} % of the range of the bias`
+      ? `largest difference ${digits(largest)}, ${Number(share.toPrecision(2))}% of the range of the bias`
       : "diverged";
     return `after ${stepsAt(frames, state.frame)}: ${said}`;
   }

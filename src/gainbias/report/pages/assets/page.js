@@ -135,7 +135,7 @@
   }
 
   function hint() {
-    const parts = ["Lines are means over runs, bands the middle 80 % of them (all, if they are few)."];
+    const parts = ["Lines are means over runs, bands the middle 80% of them (all, if they are few)."];
     if (state.kind === "paper") {
       parts.push("As in the paper: the full error for double and single chain and least squares, modulo",
         "constants for the others. Marks on the right are the paper's printed end points; an arrow means 0.00.");
@@ -150,7 +150,7 @@
     find("#ends").hidden = !curves;
     if (!curves) return;
     const printed = Chart.printedOf(data, state, state.task);
-    const header = ["Algorithm", "Mean error at the end", "Middle 80 %", "Runs", "Diverged", "Printed in the paper"];
+    const header = ["Algorithm", "Mean error at the end", "Middle 80%", "Runs", "Diverged", "Printed in the paper"];
     const table = make("table");
     const head = make("tr");
     head.append(...header.map((title) => make("th", title, { scope: "col" })));
