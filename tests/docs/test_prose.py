@@ -47,6 +47,13 @@ def odd_places(text: str) -> list[str]:
     return [found.group() for found in ODD.finditer(" ".join(text.split()))]
 
 
+def rows_without_header(text: str) -> list[str]:
+    """Return the first rows of tables that have no header, which are shown as plain text."""
+    lines = ["", *FENCE.sub("", text).splitlines(), ""]
+    begins = [k for k, line in enumerate(lines) if line.startswith("|") and not lines[k - 1].startswith("|")]
+    return [lines[k] for k in begins if not re.fullmatch(r"\|[\s:|-]+\|", lines[k + 1])]
+
+
 def anchors_of(page: str) -> set[str]:
     """Return the anchors of a page: those of its headings, as GitHub and Sphinx make them, and its own."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page), re.MULTILINE)
@@ -87,6 +94,15 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", TEXTS, ids=name_of)
 def test_pages_read_as_english(page: Path) -> None:
     assert odd_places(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_tables_have_headers(page: Path) -> None:
+    assert rows_without_header(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_table_that_is_torn_apart_is_found() -> None:
+    assert rows_without_header("| a | b |\n|---|--:|\n| 1 | 2 |\n\n| 3 | 4 |\n") == ["| 3 | 4 |"]
 
 
 def test_docstrings_messages_and_comments_read_as_english() -> None:
