@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
@@ -48,9 +48,6 @@ from gainbias.report.pages.frame import (
 )
 from gainbias.report.text import Sheet, TableCell, interval_text, latex, markdown, number_text
 from gainbias.store import whole_file, write_whole
-
-if TYPE_CHECKING:
-    pass
 
 
 def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str]:
