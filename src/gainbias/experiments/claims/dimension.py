@@ -28,8 +28,7 @@ from gainbias.experiments.claims.claim import (
     in_words,
     shown,
 )
-from gainbias.experiments.claims.measuring import log_slope, random_chain, rewarding
-from gainbias.experiments.statistics import Interval
+from gainbias.experiments.claims.measuring import log_slope, median_and_range, random_chain, rewarding
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.theory.curve.curve import exact_curve
@@ -132,9 +131,9 @@ def judge(points: list[DimensionPoint]) -> Judgement:
     slope, grows = log_slope(d, same_noise), log_slope(d, same_gain)
     parts = (
         at_most("power of d in the error, same noise", slope, DIMENSION_MARGIN),
-        shown("error, same noise", _range(same_noise)),
+        shown("error, same noise", median_and_range(same_noise)),
         shown("power of d in the error, same gain instead", grows),
-        shown("longest feature row", _range([point.longest_row for point in points]), "at most 1"),
+        shown("longest feature row", median_and_range([point.longest_row for point in points]), "at most 1"),
     )
     free = parts[0].verdict == "holds"
     reason = (
@@ -147,10 +146,6 @@ def judge(points: list[DimensionPoint]) -> Judgement:
     counts = {"chains": in_words(d.count(d[0]), "chain")}
     chart = Chart("One eta1", "features d", "mean squared error", lines)
     return Judgement(parts, reason, (chart,), counts)
-
-
-def _range(values: list[float]) -> Interval:
-    return Interval(float(np.median(values)), min(values), max(values))
 
 
 CLAIM = Claim(

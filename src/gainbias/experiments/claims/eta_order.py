@@ -32,6 +32,7 @@ from gainbias.experiments.claims.measuring import (
     RUNS_OF_SINGLE_CHAIN,
     WANTED_ERROR,
     log_slope,
+    median_and_range,
     short_problem,
     slow_problem,
     steps_for_error,
@@ -287,8 +288,7 @@ def _beside_double(points: list[EtaPoint], family: str) -> Interval:
         [p.transitions for p in points if (p.algorithm, p.family) == (name, family)]
         for name in ("single-chain", "double-chain")
     )
-    ratios = [one / two for one, two in zip(own, other, strict=True)]
-    return Interval(float(np.median(ratios)), min(ratios), max(ratios))
+    return median_and_range([one / two for one, two in zip(own, other, strict=True)])
 
 
 SINGLE_CLAIM = Claim(
