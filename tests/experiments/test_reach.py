@@ -109,9 +109,11 @@ def test_versions_count_where_they_matter(task: str, names: set[str]) -> None:
 
 
 def test_another_gymnasium_leaves_chains_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    taxi, version = reach_of("taxi", "td-lambda", exact=False), provenance._version
+    taxi, version = reach_of("taxi", "td-lambda", exact=False), provenance.installed_version
     before = code_of(BOYAN), code_of(taxi)
-    monkeypatch.setattr(provenance, "_version", lambda name: "9" if name == "gymnasium" else version(name))
+    monkeypatch.setattr(
+        provenance, "installed_version", lambda name: "9" if name == "gymnasium" else version(name)
+    )
     forget()
     assert code_of(BOYAN) == before[0]
     assert code_of(taxi) != before[1]

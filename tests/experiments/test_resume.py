@@ -72,10 +72,12 @@ def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
 @pytest.fixture
 def other_numpy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
     """What installs another numpy, as far as its version is concerned."""
-    version = provenance._version
+    version = provenance.installed_version
 
     def change() -> None:
-        monkeypatch.setattr(provenance, "_version", lambda name: "9.9" if name == "numpy" else version(name))
+        monkeypatch.setattr(
+            provenance, "installed_version", lambda name: "9.9" if name == "numpy" else version(name)
+        )
         forget()
 
     yield change

@@ -34,8 +34,7 @@ from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.suggest import did_you_mean_or_known
 from gainbias.tasks.registry import TASK_HOMES, TASKS, task
-from gainbias.tasks.task import NOWHERE, Places, Task, as_integer, places_of
-from gainbias.tasks.task import Protocol as ProtocolName
+from gainbias.tasks.task import NOWHERE, Places, ProtocolName, Task, as_integer, places_of
 
 INSTANCES = 30
 """Instances of each task in the fair protocol, in the full study."""

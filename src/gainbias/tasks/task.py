@@ -23,7 +23,7 @@ from gainbias.notebook import Card, InNotebooks
 from gainbias.tasks.paper import PaperNumbers
 from gainbias.types import Floats, Ints, is_integer, is_real
 
-Protocol: TypeAlias = Literal["literal", "inferred", "fair"]
+ProtocolName: TypeAlias = Literal["literal", "inferred", "fair"]
 Settings: TypeAlias = Mapping[str, Any]
 Source: TypeAlias = Mapping[str, Any]
 MakeProcess: TypeAlias = Callable[[int, Settings], tuple[MarkovRewardProcess, Source]]
@@ -210,7 +210,7 @@ class Task(InNotebooks):
     name: str
     problem: Problem
     seed: int
-    protocol: Protocol
+    protocol: ProtocolName
     settings: Settings
     source: Source
     citation: str
