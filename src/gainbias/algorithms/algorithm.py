@@ -229,7 +229,6 @@ class Declared:
         limits.
     frozen : callable (problem, params, here, weights) -> dict, optional
         These limits, by field, given that the chain is in the state `here` and given the weights, (d,).
-
     small_steps_only : bool
         Whether the mean field holds only for step sizes that go to 0.
     sample_field : callable (sample, params, step_size) -> (X, y) or None, optional

@@ -390,8 +390,7 @@ class Paths:
         """Return the next `count` transitions of every path, as (paths, count) arrays.
 
         With room for at least as many, they may overwrite those that were taken before, because the system
-        clears fresh
-        memory, and threads wait for each other in the meantime.
+        clears fresh memory, and threads wait for each other in the meantime.
         """
         parts: list[SampledSteps] = []
         while count > 0:

@@ -171,7 +171,6 @@ def reached(reach: Reach) -> tuple[dict[str, bytes], dict[str, str | None]]:
     Imports inside functions count, too; imports for type checkers only do not, nor does `MACHINERY`. A
     registry imports every entry, but a unit uses only those that it names: imports from `REGISTRIES` to
     entries are followed only for code that may use any of them, such as claims and the user's modules.
-
     """
     found, packages = dict[str, bytes](), set[str]()
     own = _own_places(reach)

@@ -438,8 +438,7 @@ class _Queue:
         """Return units to send, and whether this is a unit that must be alone.
 
         They take about `BATCH_SECONDS`, more with many workers, and less near the end so that all workers
-        have some;
-        or as many companions as are to go `together`.
+        have some; or they are as many companions as are to go `together`.
         """
         if self._suspects:
             return [self._suspects.popleft()], True
