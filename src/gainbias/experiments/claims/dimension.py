@@ -159,6 +159,7 @@ CLAIM = Claim(
     collect=collect,
     judge=judge,
     findings=("finding-37",),
+    said={"at most 0.1": "at most 0"},
 )
 
 
@@ -238,4 +239,5 @@ PROJECTED_CLAIM = Claim(
     interval="95 % interval of the slope of a straight line, {chains} for each d",
     collect=collect_projected,
     judge=judge_projected,
+    said={"at least 0.1": "above 0"},
 )

@@ -213,6 +213,7 @@ INDEPENDENT_CLAIM = Claim(
     collect=collect_independent,
     judge=judge_independent,
     findings=("finding-11",),
+    said={"at most 2.1": "at most 2"},
 )
 
 
@@ -247,6 +248,7 @@ ALONG_CHAIN_CLAIM = Claim(
     collect=collect_along_chain,
     judge=judge_along_chain,
     findings=("finding-36",),
+    said={"at most 2.1": "at most 2", "at most 2.1 by the theorem": "at most 2 by the theorem"},
 )
 
 
@@ -303,4 +305,5 @@ SINGLE_CLAIM = Claim(
     collect=collect_single,
     judge=judge_single,
     findings=("finding-11",),
+    said={"at most 4.1": "at most 4"},
 )

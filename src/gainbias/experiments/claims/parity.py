@@ -470,6 +470,7 @@ ORDER_CLAIM = Claim(
     collect=collect_order,
     judge=judge_order,
     findings=("finding-36",),
+    said={"at most 2.1": "at most 2"},
 )
 
 ANSWER_CLAIM = Claim(
@@ -483,4 +484,5 @@ ANSWER_CLAIM = Claim(
     interval=PARITY_INTERVAL,
     collect=collect_answer,
     judge=judge_answer,
+    said={"at most 0.1": "at most 0"},
 )
