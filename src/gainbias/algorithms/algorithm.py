@@ -296,6 +296,8 @@ class About:
     ----------
     title : str
         Its title.
+    short_title : str
+        Its title in tables and figures; the paper calls td-lambda coupled SA.
     reference : str
         Its sources: keys of `REFERENCES`, separated by "; ".
     converges_to, not_guaranteed : str
@@ -307,6 +309,7 @@ class About:
     """
 
     title: str = ""
+    short_title: str = ""
     reference: str = ""
     converges_to: str = ""
     not_guaranteed: str = ""
