@@ -3,12 +3,17 @@
 A test that takes more than a second of processor time, compiling not counted, is marked ``slow``: by a
 decorator, or by a line in ``tests/slow.txt``, which ``pytest --times FILE`` helps to write. One that is not
 marked and takes longer fails. So ``pytest -m "not slow"`` stays a signal that one can wait for.
+
+Linear algebra has one thread, as in a study: with more, last digits change. It reads that when it is loaded.
 """
 
 from __future__ import annotations
 
-import json
 import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Compare what the package answers now with what it answered before.
 
-``tests/golden.json`` holds the answers to 140 calls: exact solutions, runs, bounds, evaluations, a small
+``tests/golden.json`` holds the answers to over 140 calls: exact solutions, runs, bounds, evaluations, a small
 sweep, a shortened reproduction, JSON outputs, helps and error messages::
 
     python -m tools.golden check            # compare; on the machine that wrote the file, bit for bit

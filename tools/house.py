@@ -41,23 +41,16 @@ def measure_sources(package: Path = PACKAGE) -> dict[str, Any]:
     >>> measure_sources()["modules"] > 100
     True
     """
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(package.rglob("*.py"))}
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))}
+    trees = {path: ast.parse(text) for path, text in texts.items()}
+    wanted = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
+    nodes = {path: [one for one in ast.walk(tree) if isinstance(one, wanted)] for path, tree in trees.items()}
+    every = [node for own in nodes.values() for node in own]
     rooms = [path for path in trees if path.name == "__init__.py"]
     modules = [path for path in trees if path.name != "__init__.py"]
-    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in trees}
+    lines = {path: len(text.splitlines()) for path, text in texts.items()}
     sizes = [lines[path] for path in modules]
-    functions = [
-        node
-        for tree in trees.values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    classes = [
-        (node.name, path)
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-    ]
+    functions = [node for node in every if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     largest = max(modules, key=lambda path: lines[path])
     return {
         "modules": len(modules),
@@ -67,9 +60,9 @@ def measure_sources(package: Path = PACKAGE) -> dict[str, Any]:
         "largest module": f"{largest.relative_to(package)}, {lines[largest]} lines",
         "functions": len(functions),
         f"functions of at most {SHORT} lines": sum(_body_lines(node) <= SHORT for node in functions),
-        "modules with one importer": sum(count == 1 for count in _importers(trees, package).values()),
+        "modules with one importer": sum(count == 1 for count in _importers(nodes, package).values()),
         "repeated file names": _repeated(path.name for path in modules),
-        "repeated class names": _repeated(name for name, _ in classes),
+        "repeated class names": _repeated(node.name for node in every if isinstance(node, ast.ClassDef)),
         "repeated constants": _repeated(_constants(trees)),
     }
 
@@ -79,13 +72,13 @@ def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def _importers(trees: dict[Path, ast.Module], package: Path) -> Counter[str]:
+def _importers(nodes: dict[Path, list[Any]], package: Path) -> Counter[str]:
     """Count for each module the modules that import it."""
-    names = {_module_name(path, package) for path in trees}
+    names = {_module_name(path, package) for path in nodes}
     counts: Counter[str] = Counter()
-    for path, tree in trees.items():
+    for path, own in nodes.items():
         found: set[str] = set()
-        for node in ast.walk(tree):
+        for node in own:
             if isinstance(node, ast.ImportFrom) and node.module:
                 found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Import):

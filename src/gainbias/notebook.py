@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from gainbias.types import is_real
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -143,7 +145,7 @@ def _pair(name: str, value: Any) -> str:
 def _table(rows: Sequence[Mapping[str, Any]], left_out: int) -> str:
     if not rows:
         return ""
-    styles = {name: _CELL_OF_A_NUMBER if _is_number(value) else _CELL for name, value in rows[0].items()}
+    styles = {name: _CELL_OF_A_NUMBER if is_real(value) else _CELL for name, value in rows[0].items()}
     head = "".join(f'<th scope="col" style="{styles[name]}">{escape(str(name))}</th>' for name in rows[0])
     body = "".join(
         '<tr style="background:transparent">'
@@ -157,10 +159,6 @@ def _table(rows: Sequence[Mapping[str, Any]], left_out: int) -> str:
         f'<table style="{_TABLE}"><thead style="border-bottom:{HAIRLINE}"><tr style="background:transparent">'
         f"{head}</tr></thead><tbody>{body}</tbody></table>{more}"
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _text(value: Any) -> str:

@@ -61,6 +61,24 @@ def did_you_mean_or_known(name: object, known: Iterable[str]) -> str:
     return did_you_mean(name, names) or f"known are {', '.join(names)}"
 
 
+def known_names(names: Iterable[str], known: Iterable[str], what: str) -> list[str]:
+    """Return names, each once; raise ValueError for the first unknown one, with the most similar known name.
+
+    Examples
+    --------
+    >>> known_names(["taxi", "taxi"], ["taxi", "deep-sea"], "task")
+    ['taxi']
+    >>> known_names(["taxy"], ["taxi", "deep-sea"], "task")
+    Traceback (most recent call last):
+    ValueError: unknown task 'taxy': did you mean 'taxi'?
+    """
+    found, choices = list(names), list(known)
+    for name in found:
+        if name not in choices:
+            raise ValueError(f"unknown {what} {name!r}: {did_you_mean_or_known(name, choices)}")
+    return list(dict.fromkeys(found))
+
+
 def no_file(path: str) -> str:
     """Return that there is no such file, and the one in its folder with the most similar name.
 

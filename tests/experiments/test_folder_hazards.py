@@ -42,7 +42,6 @@ def never_waits_nor_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> Iterato
     def late(*_: object) -> None:
         raise AssertionError("it waits")
 
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     for name in ("MOST_STORED_BYTES", "MOST_FILE_BYTES"):
         monkeypatch.setattr(store, name, 2**22)  # so that tests are short
     before, held = signal.signal(signal.SIGALRM, late), resource.getrlimit(resource.RLIMIT_DATA)
@@ -62,9 +61,7 @@ def resident() -> int:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENBLAS_NUM_THREADS", "1")
-        return gb.sweep(STUDY, tmp_path_factory.mktemp("sweep") / "results", workers=1).folder
+    return gb.sweep(STUDY, tmp_path_factory.mktemp("sweep") / "results", workers=1).folder
 
 
 @pytest.fixture

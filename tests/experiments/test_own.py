@@ -23,6 +23,7 @@ from gainbias.experiments.runner import OutdatedError
 from gainbias.experiments.study import read_study
 from gainbias.experiments.units import WrongEnvironmentError, answer_of, unit_fault
 from tests.experiments.cluster import cluster
+from tests.experiments.small import forget
 
 MODULE = '''
 """Things of a user."""
@@ -70,11 +71,6 @@ PROCESS = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, -2.0])
 COMMON = {"step_size": [0.1], "num_steps": 40, "checkpoints": 2, "instances": 2, "name": "own"}
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-
-
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A user's module next to a description, and one that it imports; neither is on Python's path yet."""
@@ -87,11 +83,6 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     forget()
     for loaded in [one for one in sys.modules if one.startswith(name)]:
         del sys.modules[loaded]
-
-
-def forget() -> None:
-    for known in (provenance.code_of, provenance.reached):
-        known.cache_clear()
 
 
 def written(folder: Path, *lines: str) -> Path:

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,8 +12,9 @@ import pytest
 from gainbias.experiments import provenance
 from gainbias.experiments.cell import reach_of
 from gainbias.experiments.claims.registry import ClaimUnit
-from gainbias.experiments.provenance import code_of, made_with, reached
+from gainbias.experiments.provenance import code_of, made_with
 from gainbias.experiments.reproduce import Instance
+from tests.experiments.small import copy_of_sources, forget
 
 BOYAN = reach_of("boyan-chain", "td-lambda", exact=False)
 
@@ -22,18 +22,12 @@ BOYAN = reach_of("boyan-chain", "td-lambda", exact=False)
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the package, as far as codes are concerned."""
-    root = tmp_path / "gainbias"
-    shutil.copytree(provenance.PACKAGE, root, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
+    root = copy_of_sources(tmp_path)
     monkeypatch.setattr(provenance, "PACKAGE", root)
     forget()
     yield root
     monkeypatch.undo()
     forget()
-
-
-def forget() -> None:
-    for known in (code_of, reached, provenance.code_version, provenance.package_versions):
-        known.cache_clear()
 
 
 def edited(file: Path, change: Callable[[str], str] = lambda text: text + "\nEDITED = 1\n") -> None:
@@ -115,9 +109,11 @@ def test_versions_count_where_they_matter(task: str, names: set[str]) -> None:
 
 
 def test_another_gymnasium_leaves_chains_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    taxi, version = reach_of("taxi", "td-lambda", exact=False), provenance._version
+    taxi, version = reach_of("taxi", "td-lambda", exact=False), provenance.installed_version
     before = code_of(BOYAN), code_of(taxi)
-    monkeypatch.setattr(provenance, "_version", lambda name: "9" if name == "gymnasium" else version(name))
+    monkeypatch.setattr(
+        provenance, "installed_version", lambda name: "9" if name == "gymnasium" else version(name)
+    )
     forget()
     assert code_of(BOYAN) == before[0]
     assert code_of(taxi) != before[1]

@@ -2,7 +2,6 @@
 
 import io
 import json
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ from gainbias.experiments.runner import OutdatedError, complete
 from gainbias.progress import Watch
 from gainbias.report.data.results import read_results
 from gainbias.report.sweep import report_on_sweep
-from tests.experiments.small import run_small, table_bytes
+from tests.experiments.small import copy, copy_of_sources, forget, run_small, table_bytes
 from tests.experiments.trivial import Trivial
 
 STUDY = {
@@ -40,16 +39,9 @@ EARLIER = "the tables are from before a resume that has not finished"
 Change = Callable[..., None]
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-
-
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENBLAS_NUM_THREADS", "1")
-        results = gb.sweep(STUDY, tmp_path_factory.mktemp("sweep") / "results", workers=1)
+    results = gb.sweep(STUDY, tmp_path_factory.mktemp("sweep") / "results", workers=1)
     (results.folder / "report").mkdir()
     (results.folder / "report" / "index.html").write_text("of the first tables")
     return results
@@ -57,23 +49,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENBLAS_NUM_THREADS", "1")
-        return run_small(tmp_path_factory.mktemp("study") / "results", **SMALL)
-
-
-def copy(results: Results, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(results.folder, tmp_path / "copy"))
-
-
-def forget() -> None:
-    for known in (
-        provenance.code_version,
-        provenance.code_of,
-        provenance.reached,
-        provenance.package_versions,
-    ):
-        known.cache_clear()
+    return run_small(tmp_path_factory.mktemp("study") / "results", **SMALL)
 
 
 @pytest.fixture
@@ -81,8 +57,7 @@ def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
     """What adds a line to the sources, as far as their version is concerned."""
 
     def change(*names: str) -> None:
-        sources = tmp_path / "sources"
-        shutil.copytree(provenance.PACKAGE, sources, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
+        sources = copy_of_sources(tmp_path)
         for name in names or ("engine/run.py",):
             with open(sources / name, "a") as file:
                 file.write("EDITED = True\n")
@@ -97,10 +72,12 @@ def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
 @pytest.fixture
 def other_numpy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
     """What installs another numpy, as far as its version is concerned."""
-    version = provenance._version
+    version = provenance.installed_version
 
     def change() -> None:
-        monkeypatch.setattr(provenance, "_version", lambda name: "9.9" if name == "numpy" else version(name))
+        monkeypatch.setattr(
+            provenance, "installed_version", lambda name: "9.9" if name == "numpy" else version(name)
+        )
         forget()
 
     yield change

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import time
@@ -25,6 +24,7 @@ from gainbias.experiments.study import as_study
 from gainbias.experiments.units import packed, unpacked
 from gainbias.progress import Watch
 from gainbias.store import LockedError
+from tests.experiments.small import copy
 
 STUDY = {
     "tasks": ["boyan-chain", {"id": "garnet", "num_states": [10, 12], "num_features": 4}],
@@ -38,25 +38,13 @@ STUDY = {
 }
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let one worker be this process."""
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-
-
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENBLAS_NUM_THREADS", "1")
-        return gb.sweep(STUDY, tmp_path_factory.mktemp("sweep") / "results", workers=1)
+    return gb.sweep(STUDY, tmp_path_factory.mktemp("sweep") / "results", workers=1)
 
 
 def table(results: Results) -> bytes:
     return (results.folder / "runs.parquet").read_bytes()
-
-
-def copy(results: Results, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(results.folder, tmp_path / "copy"))
 
 
 class TestTable:

@@ -85,6 +85,16 @@ def exact_rewards_scale(mrp):
     return float(np.abs(mrp.rewards).max())
 
 
+@st.composite
+def small_processes(draw):
+    size = draw(st.integers(1, 4))
+    weights = st.one_of(st.just(0.0), st.floats(1e-9, 1.0))
+    rows = np.array(draw(st.lists(weights, min_size=size**2, max_size=size**2))).reshape(size, size)
+    rows[np.arange(size), draw(st.permutations(range(size)))] += 0.1
+    rewards = draw(st.lists(st.floats(-1e3, 1e3), min_size=size, max_size=size))
+    return gb.MarkovRewardProcess(rows, rewards, renormalise=True)
+
+
 def assert_split_is_exact(mrp, found, level, remainder, span=0.0):
     assert_within(per_state(mrp, found.level), per_state(mrp, found.level_error), level)
     assert_within(found.remainder, found.remainder_error, remainder, max(span, float(np.ptp(mrp.rewards))))
@@ -103,12 +113,7 @@ class TestDiscounted:
     @settings(max_examples=30, deadline=None)
     @given(st.data())
     def test_any_small_chain(self, data):
-        size = data.draw(st.integers(1, 4))
-        weights = st.one_of(st.just(0.0), st.floats(1e-9, 1.0))
-        rows = np.array(data.draw(st.lists(weights, min_size=size**2, max_size=size**2))).reshape(size, size)
-        rows[np.arange(size), data.draw(st.permutations(range(size)))] += 0.1
-        rewards = data.draw(st.lists(st.floats(-1e3, 1e3), min_size=size, max_size=size))
-        mrp = gb.MarkovRewardProcess(rows, rewards, renormalise=True)
+        mrp = data.draw(small_processes())
         discount = data.draw(st.one_of(st.floats(0.0, 1.0, exclude_max=True), st.sampled_from(DISCOUNTS)))
         level, remainder = exact_discounted(mrp, fraction(discount))
         found = gb.discounted_values(mrp, discount)
@@ -308,12 +313,7 @@ class TestFiniteHorizon:
     @settings(max_examples=20, deadline=None)
     @given(st.data())
     def test_any_small_chain(self, data):
-        size = data.draw(st.integers(1, 4))
-        weights = st.one_of(st.just(0.0), st.floats(1e-9, 1.0))
-        rows = np.array(data.draw(st.lists(weights, min_size=size**2, max_size=size**2))).reshape(size, size)
-        rows[np.arange(size), data.draw(st.permutations(range(size)))] += 0.1
-        rewards = data.draw(st.lists(st.floats(-1e3, 1e3), min_size=size, max_size=size))
-        mrp = gb.MarkovRewardProcess(rows, rewards, renormalise=True)
+        mrp = data.draw(small_processes())
         steps = data.draw(st.integers(0, 8))
         level, remainder = exact_horizon(mrp, steps)
         found = gb.finite_horizon_values(mrp, steps)

@@ -23,7 +23,7 @@ from tests.oracles.decisions import (
     random_decisions,
     river,
 )
-from tests.oracles.decisions_late import NumberDecisions, NumberMake, island, lock
+from tests.oracles.decisions_late import NumberDecisions, NumberMake, even, island, lock, logistic, two
 
 # ---------------------------------------------------------------- tables
 
@@ -80,14 +80,6 @@ FRESH_DECISIONS: dict[str, Make] = {
 
 
 # ---------------------------------------------------------------- numbers
-
-
-def _logistic(numbers: Floats) -> Floats:
-    return np.asarray(1.0 / (1.0 + np.exp(-numbers)))
-
-
-def _two(chance: Floats) -> Floats:
-    return np.stack([1.0 - chance, chance], axis=1)
 
 
 def _cart(rng: Random, here: Floats, done: Floats) -> tuple[Floats, Floats]:
@@ -163,28 +155,24 @@ def _decisions(name: str, kind: str, dimension: int, move: Any, behaviour: Any, 
     )
 
 
-def _evenly(count: int) -> Any:
-    return lambda seen: np.full((len(seen), count), 1.0 / count)
-
-
 FRESH_NUMBERS: dict[str, NumberMake] = {
     "cart": _decisions(
-        "cart", "two numbers", 2, _cart, _evenly(2), lambda seen: _two(1.0 * (seen.sum(axis=1) < 0.0))
+        "cart", "two numbers", 2, _cart, even(2), lambda seen: two(1.0 * (seen.sum(axis=1) < 0.0))
     ),
     "cooler": _decisions(
         "cooler",
         "one number",
         1,
         _cooler,
-        lambda seen: _two(0.2 + 0.6 * _logistic(3.0 * (seen[:, 0] - 1.5))),
-        lambda seen: _two(1.0 * (seen[:, 0] > 1.4)),
+        lambda seen: two(0.2 + 0.6 * logistic(3.0 * (seen[:, 0] - 1.5))),
+        lambda seen: two(1.0 * (seen[:, 0] > 1.4)),
     ),
     "reservoir": _decisions(
         "reservoir",
         "one number",
         1,
         _reservoir,
-        _evenly(3),
+        even(3),
         lambda seen: np.eye(3)[(seen[:, 0] > 0.3).astype(int) + (seen[:, 0] > 0.7)] * 0.9 + 0.1 / 3.0,
     ),
     "shop": _decisions(
@@ -193,20 +181,18 @@ FRESH_NUMBERS: dict[str, NumberMake] = {
         2,
         _shop,
         lambda seen: np.tile([0.5, 0.5], (len(seen), 1)),
-        lambda seen: _two(1.0 * (seen[:, 1] < 1.0 + 0.5 * (seen[:, 0] < 1.0))),
+        lambda seen: two(1.0 * (seen[:, 1] < 1.0 + 0.5 * (seen[:, 0] < 1.0))),
     ),
-    "dose": _decisions(
-        "dose", "one number", 1, _dose, _evenly(2), lambda seen: _two(1.0 * (seen[:, 0] < 0.9))
-    ),
+    "dose": _decisions("dose", "one number", 1, _dose, even(2), lambda seen: two(1.0 * (seen[:, 0] < 0.9))),
     "three": _decisions(
-        "three", "three numbers", 3, _three, _evenly(2), lambda seen: _two(1.0 * (seen[:, 1] > 0.0))
+        "three", "three numbers", 3, _three, even(2), lambda seen: two(1.0 * (seen[:, 1] > 0.0))
     ),
     "valve": _decisions(
         "valve",
         "one number",
         1,
         _valve,
-        _evenly(3),
+        even(3),
         lambda seen: np.eye(3)[1 - np.sign(seen[:, 0] - 0.5).astype(int)],
     ),
     "drone": _decisions(
@@ -214,19 +200,19 @@ FRESH_NUMBERS: dict[str, NumberMake] = {
         "two numbers",
         2,
         _drone,
-        _evenly(2),
-        lambda seen: _two(1.0 * (seen[:, 0] + 0.1 * seen[:, 1] < 0.0)),
+        even(2),
+        lambda seen: two(1.0 * (seen[:, 0] + 0.1 * seen[:, 1] < 0.0)),
     ),
     "stove": _decisions(
-        "stove", "two numbers", 2, _stove, _evenly(2), lambda seen: _two(1.0 * (seen[:, 1] < 1.0))
+        "stove", "two numbers", 2, _stove, even(2), lambda seen: two(1.0 * (seen[:, 1] < 1.0))
     ),
     "smooth": _decisions(
         "smooth",
         "one number",
         1,
         _smooth,
-        lambda seen: _two(_logistic(seen[:, 0])),
-        lambda seen: _two(_logistic(1.0 - 2.0 * seen[:, 0])),
+        lambda seen: two(logistic(seen[:, 0])),
+        lambda seen: two(logistic(1.0 - 2.0 * seen[:, 0])),
     ),
 }
 """The same for numbers. `valve`, `drone` and `stove` were added after `cart` had been seen."""

@@ -200,16 +200,16 @@ def _drawn(rng: Random, chances: Floats) -> Floats:
     return (chances.cumsum(axis=1)[:, :-1] <= rng.random((len(chances), 1))).sum(axis=1)
 
 
-def _two(chance: Floats) -> Floats:
+def two(chance: Floats) -> Floats:
     """Probabilities of two actions, given those of the second."""
     return np.stack([1.0 - chance, chance], axis=1)
 
 
-def _logistic(numbers: Floats) -> Floats:
+def logistic(numbers: Floats) -> Floats:
     return np.asarray(1.0 / (1.0 + np.exp(-numbers)))
 
 
-def _even(count: int) -> Callable[[Floats], Floats]:
+def even(count: int) -> Callable[[Floats], Floats]:
     return lambda seen: np.full((len(seen), count), 1.0 / count)
 
 
@@ -290,17 +290,17 @@ NumberMake = Callable[[], NumberDecisions]
 
 LEARNT_FROM: dict[str, NumberMake] = {
     "line": lambda: NumberDecisions(
-        "line", "one number", 1, _line, _even(2), lambda seen: _two(_logistic(-3.0 * (seen[:, 0] - 0.5)))
+        "line", "one number", 1, _line, even(2), lambda seen: two(logistic(-3.0 * (seen[:, 0] - 0.5)))
     ),
     "tank": lambda: NumberDecisions(
-        "tank", "one number", 1, _tank, _even(2), lambda seen: _two(1.0 * (seen[:, 0] > 0.6))
+        "tank", "one number", 1, _tank, even(2), lambda seen: two(1.0 * (seen[:, 0] > 0.6))
     ),
     "spring": lambda: NumberDecisions(
         "spring",
         "two numbers",
         2,
         _spring,
-        _even(3),
+        even(3),
         lambda seen: np.eye(3)[np.where(seen.sum(axis=1) > 0.2, 0, np.where(seen.sum(axis=1) < -0.2, 2, 1))],
     ),
     "straight": lambda: NumberDecisions(
@@ -308,7 +308,7 @@ LEARNT_FROM: dict[str, NumberMake] = {
         "one number",
         1,
         _straight,
-        _even(3),
+        even(3),
         lambda seen: np.tile([0.1, 0.3, 0.6], (len(seen), 1)),
         expressible=True,
     ),
@@ -317,30 +317,30 @@ LEARNT_FROM: dict[str, NumberMake] = {
 
 NUMBER_DECISIONS: dict[str, NumberMake] = {
     "thermostat": lambda: NumberDecisions(
-        "thermostat", "one number", 1, _thermostat, _even(2), lambda seen: _two(1.0 * (seen[:, 0] < 1.0))
+        "thermostat", "one number", 1, _thermostat, even(2), lambda seen: two(1.0 * (seen[:, 0] < 1.0))
     ),
     "fishery": lambda: NumberDecisions(
         "fishery",
         "one number",
         1,
         _fishery,
-        _even(3),
+        even(3),
         lambda seen: np.stack(
-            [1.0 - _logistic(4.0 * seen[:, 0] - 3.0)] + [0.5 * _logistic(4.0 * seen[:, 0] - 3.0)] * 2, axis=1
+            [1.0 - logistic(4.0 * seen[:, 0] - 3.0)] + [0.5 * logistic(4.0 * seen[:, 0] - 3.0)] * 2, axis=1
         ),
     ),
     "tanks": lambda: NumberDecisions(
-        "tanks", "two numbers", 2, _tanks, _even(2), lambda seen: _two(1.0 * (seen[:, 0] > seen[:, 1]))
+        "tanks", "two numbers", 2, _tanks, even(2), lambda seen: two(1.0 * (seen[:, 0] > seen[:, 1]))
     ),
     "circle": lambda: NumberDecisions(
-        "circle", "one number", 1, _circle, _even(2), lambda seen: _two(0.1 + 0.8 * (seen[:, 0] > 0.3))
+        "circle", "one number", 1, _circle, even(2), lambda seen: two(0.1 + 0.8 * (seen[:, 0] > 0.3))
     ),
     "pendulum": lambda: NumberDecisions(
         "pendulum",
         "two numbers",
         2,
         _pendulum,
-        _even(3),
+        even(3),
         lambda seen: np.eye(3)[1 - np.sign(seen[:, 1]).astype(int)],
     ),
     "patient": lambda: NumberDecisions(
@@ -348,15 +348,15 @@ NUMBER_DECISIONS: dict[str, NumberMake] = {
         "three numbers",
         3,
         _patient,
-        _even(2),
-        lambda seen: _two(_logistic(2.0 * seen[:, 0] - seen[:, 2])),
+        even(2),
+        lambda seen: two(logistic(2.0 * seen[:, 0] - seen[:, 2])),
     ),
     "linear": lambda: NumberDecisions(
         "linear",
         "two numbers",
         2,
         _linear,
-        lambda seen: _two(_logistic(seen[:, 0])),
+        lambda seen: two(logistic(seen[:, 0])),
         lambda seen: np.tile([0.3, 0.7], (len(seen), 1)),
         expressible=True,
     ),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
+from gainbias.extras import optional
 from gainbias.tasks.gym.installed import installed_id
 from tests.tasks.replay import replay_process, replay_table
 
@@ -169,8 +170,6 @@ class TestRefusals:
 
     @pytest.mark.parametrize(("module", "extra"), [("gymnasium", "gym"), ("mo_gymnasium", "mo")])
     def test_a_missing_extra_is_named(self, monkeypatch, module, extra):
-        from gainbias.tasks.gym.installed import optional
-
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(
             ImportError, match=rf"{module.replace('_', '-')}.*pip install 'gainbias\[{extra}\]'"

@@ -107,6 +107,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Tabular TD with a clock for each state",
+        short_title="Adaptive TD",
         reference="chen2025adaptive",
         converges_to="the bias, centred at the middle of its range",
         not_guaranteed="a rate for small step sizes",

@@ -229,7 +229,6 @@ class Declared:
         limits.
     frozen : callable (problem, params, here, weights) -> dict, optional
         These limits, by field, given that the chain is in the state `here` and given the weights, (d,).
-
     small_steps_only : bool
         Whether the mean field holds only for step sizes that go to 0.
     sample_field : callable (sample, params, step_size) -> (X, y) or None, optional
@@ -297,6 +296,8 @@ class About:
     ----------
     title : str
         Its title.
+    short_title : str
+        Its title in tables and figures; the paper calls td-lambda coupled SA.
     reference : str
         Its sources: keys of `REFERENCES`, separated by "; ".
     converges_to, not_guaranteed : str
@@ -308,6 +309,7 @@ class About:
     """
 
     title: str = ""
+    short_title: str = ""
     reference: str = ""
     converges_to: str = ""
     not_guaranteed: str = ""

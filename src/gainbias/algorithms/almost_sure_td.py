@@ -99,6 +99,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Tabular average-reward TD",
+        short_title="Almost-sure TD",
         reference="blaser2024almost",
         converges_to="the bias plus a constant value that depends on chance",
         not_guaranteed="which constant",

@@ -251,6 +251,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Centred TD",
+        short_title="Centred TD",
         reference="gainbias",
         converges_to="the paper's fixed point theta*",
         not_guaranteed="a finite-sample bound; as good as least squares only if features span the constants",

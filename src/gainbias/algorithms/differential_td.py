@@ -111,6 +111,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Differential TD",
+        short_title="Differential TD",
         reference="wan2021learning",
         converges_to="the TD(0) fixed point; on its line, the point that first weights and gain ratio pick",
         not_guaranteed="values of mean 0; convergence off-policy",

@@ -126,6 +126,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Discounted TD(0)",
+        short_title="Discounted TD",
         reference="bhandari2018finite",
         converges_to="the discounted TD(0) fixed point, whose values contain g / (1 - discount)",
         not_guaranteed="anything about the bias, unless the discount is close to 1",

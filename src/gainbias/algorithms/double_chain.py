@@ -94,6 +94,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Double-chain TD",
+        short_title="Double chain",
         reference="tian2026bridging",
         converges_to="the paper's fixed point theta*",
         not_guaranteed="noise that does not grow with the gain",

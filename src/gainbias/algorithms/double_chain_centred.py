@@ -100,6 +100,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Double-chain TD with centred rewards",
+        short_title="Double chain, centred",
         reference="gainbias",
         converges_to="the paper's fixed point theta*",
         not_guaranteed="no theorem has been stated for it",

@@ -88,6 +88,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Double-chain TD, both chains in both roles",
+        short_title="Double chain, symmetric",
         reference="gainbias",
         converges_to="the paper's fixed point theta*",
         not_guaranteed="no theorem has been stated for it",

@@ -189,6 +189,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Implicit TD(lambda)",
+        short_title="Implicit TD",
         reference="kim2025implicit",
         converges_to="the TD(lambda) fixed point; any point of its line if features span the constants",
         not_guaranteed="which point of the line; the same limit with constant steps",

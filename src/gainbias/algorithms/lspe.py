@@ -139,6 +139,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Average-reward least-squares policy evaluation, LSPE(lambda)",
+        short_title="LSPE",
         reference="yu2009convergence",
         converges_to="the TD(lambda) fixed point; the shortest one if features span the constants",
         not_guaranteed="convergence for a relaxation above 1, or of 1 on a periodic chain",

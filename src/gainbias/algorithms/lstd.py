@@ -144,6 +144,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Average-reward least squares, LSTD(lambda)",
+        short_title="Least squares",
         reference="yu2009convergence; gainbias",
         converges_to="the paper's fixed point theta*; the TD(lambda) fixed point for mean weight 0",
         not_guaranteed="an equation that has one solution after finitely many steps",

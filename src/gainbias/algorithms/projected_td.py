@@ -69,6 +69,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="TD(lambda) with a projected trace",
+        short_title="Projected TD",
         reference="haque2024stochastic",
         converges_to="the TD(lambda) fixed point that is orthogonal to the weights of the constant 1",
         not_guaranteed="values of mean 0",

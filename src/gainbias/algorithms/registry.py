@@ -85,27 +85,6 @@ ALGORITHM_HOMES: dict[str, str] = {file.ALGORITHM.name: file.__name__ for file i
 """The module of each algorithm."""
 
 
-SHORT_TITLES: dict[str, str] = {
-    "double-chain": "Double chain",
-    "single-chain": "Single chain",
-    "double-chain-symmetric": "Double chain, symmetric",
-    "double-chain-centred": "Double chain, centred",
-    "td-lambda": "Coupled SA",
-    "projected-td": "Projected TD",
-    "implicit-td": "Implicit TD",
-    "differential-td": "Differential TD",
-    "relative-td": "Relative TD",
-    "centred-td": "Centred TD",
-    "discounted-td": "Discounted TD",
-    "lstd": "Least squares",
-    "lspe": "LSPE",
-    "vrtd": "Variance-reduced TD",
-    "almost-sure-td": "Almost-sure TD",
-    "adaptive-td": "Adaptive TD",
-}
-"""Titles of algorithms in tables and figures, by id; the paper calls td-lambda coupled SA."""
-
-
 def short_title(name: str) -> str:
     """Return the title of an algorithm in tables and figures; its name if it is not registered.
 
@@ -114,7 +93,7 @@ def short_title(name: str) -> str:
     >>> short_title("td-lambda"), short_title("my-own")
     ('Coupled SA', 'my-own')
     """
-    return SHORT_TITLES.get(name, name)
+    return ALGORITHMS[name].about.short_title if name in ALGORITHMS else name
 
 
 def long_title(name: str) -> str:

@@ -136,6 +136,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Relative TD",
+        short_title="Relative TD",
         reference="devraj2022relative; sakha2026relative",
         converges_to="the paper's fixed point theta* (for mean weight 1, or if features span the constants)",
         not_guaranteed="a unique limit for all mean weights",

@@ -158,6 +158,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Average-reward TD(lambda)",
+        short_title="Coupled SA",
         reference="tsitsiklis1999average; zhang2021finite; chen2025seminorm",
         converges_to="the TD(lambda) fixed point; any point of its line if features span the constants",
         not_guaranteed="which point of the line",

@@ -191,6 +191,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Variance-reduced TD",
+        short_title="Variance-reduced TD",
         reference="li2024stochastic",
         converges_to="the TD(0) fixed point; the shortest one if features span the constants",
         not_guaranteed="convergence with too few inner steps or batches that do not grow",

@@ -59,7 +59,8 @@ def chosen_environment(options: argparse.Namespace) -> Any:
         return functools.partial(own, **settings) if settings else own
     if not settings:
         return options.source
-    from gainbias.tasks.gym.installed import installed_id, optional
+    from gainbias.extras import optional
+    from gainbias.tasks.gym.installed import installed_id
 
     return functools.partial(optional("gymnasium").make, installed_id(options.source), **settings)
 

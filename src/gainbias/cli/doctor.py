@@ -9,7 +9,7 @@ from importlib import metadata
 from typing import Any
 
 import gainbias
-from gainbias.experiments.provenance import THREADS, machine
+from gainbias.experiments.provenance import THREADS, installed_version, machine
 from gainbias.kernels import cache_folder, usable_cores
 
 
@@ -43,14 +43,6 @@ def health() -> dict[str, Any]:
         "kernels": _kernels(),
         "gpu": _gpu(),
     }
-
-
-def installed_version(name: str) -> str | None:
-    """Return the version of a distribution, or None."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _threads() -> dict[str, Any]:

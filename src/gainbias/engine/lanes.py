@@ -18,7 +18,7 @@ from gainbias.engine.schedules import Schedule, as_schedule, side_by_side
 from gainbias.features.rows import LANES
 from gainbias.model.problem import Problem
 from gainbias.suggest import did_you_mean
-from gainbias.types import Floats, Ints
+from gainbias.types import Floats, Ints, is_integer
 
 StepSize: TypeAlias = "Schedule | float | Floats"
 FEW_LANES = 2
@@ -211,7 +211,7 @@ def _seeds(seeds: int | Iterable[int]) -> list[int]:
     given: list[Any] = list(seeds) if several else [seeds]  # type: ignore[arg-type]
     if set(map(type, given)) != {int} or min(given) < 0:
         for seed in given:
-            if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            if not is_integer(seed) or seed < 0:
                 raise ValueError(f"seeds must be integers that are not negative, found {seed!r}")
     if len(set(given)) < len(given):
         raise ValueError("seeds must differ: the same seed gives the same run")

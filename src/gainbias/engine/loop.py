@@ -1,11 +1,10 @@
 """The hot loops: an algorithm's step over a stretch of transitions, and what they work on.
 
 `loop_of` compiles the plain loop of a step, `averaging_loop_of` the one that also sums up weights for
-averages. Both store the state where `Notes` ask for it, and look for what is not finite, so they
-return to Python once per stretch and not at
-each checkpoint, because threads run one at a time there. `Memory` keeps a
-state in one piece of memory. `Running` combines these: an algorithm in progress, wherever its
-transitions come from.
+averages. Both store the state where `Notes` ask for it, and look for what is not finite, so they return to
+Python once per stretch and not at each checkpoint, because threads run one at a time there. `Memory` keeps a
+state in one piece of memory. `Running` combines these: an algorithm in progress, wherever its transitions
+come from.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from gainbias.kernels import bare_kernel, inlined
 from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.solve import solve_to_tolerance
-from gainbias.types import Floats, Ints
+from gainbias.types import Floats, Ints, is_integer
 
 SLOT = np.dtype([("threshold", np.float32), ("other", np.int32)])
 
@@ -343,7 +343,7 @@ class Sampler:
     def first_states(self, seeds: Sequence[int], chains: Sequence[str], start: Start) -> Ints:
         """Return where paths begin: those of the first chain for all seeds, then those of the others."""
         n = self.mrp.num_states
-        if isinstance(start, int | np.integer) and not isinstance(start, bool):
+        if is_integer(start):
             if not 0 <= start < n:
                 raise ValueError(f"start must be a state from 0 to {n - 1}, found {start}")
             return np.full(len(seeds) * len(chains), start, np.int64)
@@ -390,8 +390,7 @@ class Paths:
         """Return the next `count` transitions of every path, as (paths, count) arrays.
 
         With room for at least as many, they may overwrite those that were taken before, because the system
-        clears fresh
-        memory, and threads wait for each other in the meantime.
+        clears fresh memory, and threads wait for each other in the meantime.
         """
         parts: list[SampledSteps] = []
         while count > 0:

@@ -33,13 +33,13 @@ from gainbias.engine.schedules import Constant, Harmonic, Schedule
 from gainbias.engine.trace import Outcome, Trace
 from gainbias.engine.work import CheckpointRecord, Checkpoints, RunPlan, Work
 from gainbias.features.rows import LANES
-from gainbias.kernels import count_threads, is_count
+from gainbias.kernels import count_threads
 from gainbias.model.checks import float_array
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.progress import Watch
 from gainbias.tasks.task import Task
-from gainbias.types import Floats, Ints
+from gainbias.types import Floats, Ints, is_count, is_integer, is_real
 
 MOST_CHECKPOINTS = 100_000
 """More checkpoints than anybody can look at."""
@@ -408,7 +408,7 @@ def as_checkpoints(checkpoints: int | Iterable[int], num_steps: int) -> Ints:
         raise ValueError(
             f"num_steps must be at most 2**53, about 9e15, found about 2**{int(num_steps).bit_length()}"
         )
-    if isinstance(checkpoints, int | np.integer) and not isinstance(checkpoints, bool):
+    if is_integer(checkpoints):
         if checkpoints < 1:
             raise ValueError(f"checkpoints must be at least 1, found {checkpoints}")
         count = min(int(checkpoints), MOST_CHECKPOINTS, num_steps)
@@ -432,8 +432,7 @@ def as_checkpoints(checkpoints: int | Iterable[int], num_steps: int) -> Ints:
 def _average_from(fraction: Any, num_steps: int) -> int | None:
     if fraction is None:
         return None
-    number = isinstance(fraction, int | float | np.integer | np.floating) and not isinstance(fraction, bool)
-    if not number or not 0.0 <= fraction < 1.0:
+    if not is_real(fraction) or not 0.0 <= fraction < 1.0:
         raise ValueError(f"tail_average must be at least 0 and below 1, found {fraction!r}: 0.25 is usual")
     number_of_steps: int = round(fraction * num_steps)
     return number_of_steps

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gainbias.kernels import bare_kernel
-from gainbias.types import Floats
+from gainbias.types import Floats, is_real
 
 
 class Schedule(Protocol):
@@ -164,7 +164,7 @@ def as_schedule(step_size: Schedule | float | Sequence[float] | Floats) -> Sched
     """
     if isinstance(step_size, Constant | Harmonic | Polynomial | Listed):
         return step_size
-    if isinstance(step_size, int | float | np.integer | np.floating) and not isinstance(step_size, bool):
+    if is_real(step_size):
         _check("step_size", step_size)
         return Constant(float(step_size))
     if isinstance(step_size, bool | str | type) or step_size is None:
@@ -209,6 +209,5 @@ def fill_ratios(ratios: Floats, first: int, sizes: Floats) -> None:
 
 
 def _check(name: str, value: Any) -> None:
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not 0.0 < value < np.inf:
+    if not is_real(value) or not 0.0 < value < np.inf:
         raise ValueError(f"{name} must be positive and finite, found {value!r}")

@@ -16,6 +16,7 @@ from gainbias.algorithms.algorithm import Algorithm
 from gainbias.engine.lanes import Lane
 from gainbias.model.problem import Problem
 from gainbias.notebook import Card, InNotebooks
+from gainbias.store import plain
 from gainbias.types import Floats, Ints
 
 Kind = Literal["full", "centred", "quotient"]
@@ -326,8 +327,8 @@ class Trace(InNotebooks):
                     "params": dict(lane.params),
                     "outcome": outcome.status,
                     "outcome_step": outcome.step,
-                    "gain": _plain(gain),
-                    "weights": _plain(weights),
+                    "gain": plain(gain.tolist()),
+                    "weights": plain(weights.tolist()),
                 }
                 for lane, outcome, gain, weights in zip(
                     self.lanes, self.outcomes, self.gain, self._last_weights(), strict=True
@@ -386,8 +387,3 @@ class Trace(InNotebooks):
             for lane, outcome, gain in zip(self.lanes, self.outcomes, self.gain[:, -1], strict=True)
         ]
         return Card("Trace", facts, rows)
-
-
-def _plain(array: Floats) -> list[float | None]:
-    """Return a list in which numbers that are not finite are replaced by JSON's null."""
-    return [float(x) if np.isfinite(x) else None for x in array]

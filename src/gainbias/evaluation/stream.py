@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gainbias.features.matrix import Matrix
-from gainbias.types import Floats, Ints
+from gainbias.types import Floats, Ints, is_count
 
 OnTermination: TypeAlias = Literal["zero", "reward"]
 """How an end leads back to the start: by an extra step with reward 0, or by the last step."""
@@ -534,5 +534,5 @@ def check_on_termination(on_termination: str) -> None:
 def check_counts(**counts: Any) -> None:
     """Refuse counts that are not positive integers."""
     for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        if not is_count(count):
             raise ValueError(f"{name} must be a positive integer, found {count!r}")

@@ -415,7 +415,7 @@ class Dask:
     def _note(self, threads: dict[str, int], busy: dict[str, list[str]]) -> None:
         """Note which workers there are and what they do."""
         now = time.monotonic()
-        question = VERSION_QUESTION.format({code_version()})
+        question = VERSION_QUESTION.format(code_version())
         self._roster.update(threads, lambda worker: self._sent([worker], eval, question))
         self._busy = any(keys for worker, keys in busy.items() if worker not in self._roster.faults)
         begun = [key for worker, keys in busy.items() for key in keys[: threads.get(worker, 0)]]

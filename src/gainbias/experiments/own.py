@@ -33,7 +33,7 @@ from gainbias.model.process import MarkovRewardProcess, read_process
 from gainbias.store import DamagedError, read_plain, write_whole
 from gainbias.suggest import did_you_mean_or_known
 from gainbias.tasks.registry import TASKS
-from gainbias.tasks.task import Protocol, Settings, Task
+from gainbias.tasks.task import ProtocolName, Settings, Task
 
 REFERENCE_FORM = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """A module, a colon, and a name in it."""
@@ -101,7 +101,7 @@ def imported(reference: str, where: str) -> Any:
     return getattr(loaded, name)
 
 
-def own_task(reference: str, seed: int, protocol: Protocol, settings: Settings) -> Task:
+def own_task(reference: str, seed: int, protocol: ProtocolName, settings: Settings) -> Task:
     """Return the task that a user's function makes from a seed and settings."""
     make = imported(reference, "tasks")
     if not callable(make):
@@ -130,7 +130,7 @@ def own_algorithm(reference: str) -> Algorithm:
     return found
 
 
-def _task(name: str, problem: Problem, seed: int, protocol: Protocol, settings: Settings) -> Task:
+def _task(name: str, problem: Problem, seed: int, protocol: ProtocolName, settings: Settings) -> Task:
     return Task(name, problem, seed, protocol, {**settings}, {}, "")
 
 
@@ -149,7 +149,7 @@ class OwnProblem:
     digest: str
     archive: bytes = field(repr=False, compare=False)
 
-    def task(self, name: str, seed: int, protocol: Protocol, settings: Settings) -> Task:
+    def task(self, name: str, seed: int, protocol: ProtocolName, settings: Settings) -> Task:
         """Return the task; the seed decides only the sample path."""
         return _task(name, _problem(self), seed, protocol, settings)
 

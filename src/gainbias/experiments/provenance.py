@@ -77,10 +77,11 @@ def package_versions() -> dict[str, str | None]:
     >>> sorted(package_versions())[:2]
     ['gymnasium', 'mo-gymnasium']
     """
-    return {name: _version(name) for name in RECORDED}
+    return {name: installed_version(name) for name in RECORDED}
 
 
-def _version(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
+    """Return the version of a distribution, or None."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -170,7 +171,6 @@ def reached(reach: Reach) -> tuple[dict[str, bytes], dict[str, str | None]]:
     Imports inside functions count, too; imports for type checkers only do not, nor does `MACHINERY`. A
     registry imports every entry, but a unit uses only those that it names: imports from `REGISTRIES` to
     entries are followed only for code that may use any of them, such as claims and the user's modules.
-
     """
     found, packages = dict[str, bytes](), set[str]()
     own = _own_places(reach)
@@ -269,11 +269,11 @@ def _versions(imported: Iterable[str], has_own: bool) -> dict[str, str | None]:
 
     All packages that only the user's own modules import count.
     """
-    found = {COUNTED[name]: _version(COUNTED[name]) for name in imported if name in COUNTED}
+    found = {COUNTED[name]: installed_version(COUNTED[name]) for name in imported if name in COUNTED}
     if has_own:
         installed = metadata.packages_distributions()
         names = {name for top in imported for name in installed.get(top, ())}
-        found |= {name: _version(name) for name in names - {"pandas", "pyarrow", "gainbias"}}
+        found |= {name: installed_version(name) for name in names - {"pandas", "pyarrow", "gainbias"}}
     return dict(sorted(found.items()))
 
 

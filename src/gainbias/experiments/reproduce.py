@@ -32,10 +32,9 @@ from gainbias.experiments.runner import complete, refuse_failures, refuse_outdat
 from gainbias.experiments.units import BATCH_SECONDS, Columns, is_defined, refuse_interrupted
 from gainbias.extras import require
 from gainbias.progress import Watch
-from gainbias.suggest import did_you_mean_or_known
+from gainbias.suggest import known_names
 from gainbias.tasks.registry import TASK_HOMES, TASKS, task
-from gainbias.tasks.task import NOWHERE, Places, Task, as_integer, places_of
-from gainbias.tasks.task import Protocol as ProtocolName
+from gainbias.tasks.task import NOWHERE, Places, ProtocolName, Task, as_integer, places_of
 
 INSTANCES = 30
 """Instances of each task in the fair protocol, in the full study."""
@@ -185,13 +184,13 @@ def plan(
     of_the_paper = {name: recipe.paper for name, recipe in TASKS.items() if recipe.paper is not None}
     most = min(paper.num_steps for paper in of_the_paper.values())
     shorten = as_integer(shorten, "shorten", least=1, most=most)
-    chosen = list(of_the_paper) if tasks is None else _known(tasks, list(of_the_paper), "task of the paper")
+    chosen = list(of_the_paper) if tasks is None else known_names(tasks, of_the_paper, "task of the paper")
     own = {name: {key: settings[key] for key in TASKS[name].settings if key in settings} for name in chosen}
     for name in settings:
-        _known([name], sorted({key for task in chosen for key in TASKS[task].settings}), "setting")
+        known_names([name], sorted({key for task in chosen for key in TASKS[task].settings}), "setting")
     units = [
         Instance(protocol, task, run, shorten, own[task])
-        for protocol in _known(PROTOCOLS if protocols is None else protocols, list(PROTOCOLS), "protocol")
+        for protocol in known_names(PROTOCOLS if protocols is None else protocols, PROTOCOLS, "protocol")
         for run in range(instances if protocol == "fair" else PROTOCOLS[protocol].runs)
         for task in chosen
     ]
@@ -204,15 +203,6 @@ def task_by_task(units: Sequence[Instance]) -> list[Instance]:
     """Return units sorted so that those which a GPU takes together follow each other."""
     kinds = list(dict.fromkeys((unit.protocol, unit.task) for unit in units))
     return sorted(units, key=lambda unit: kinds.index((unit.protocol, unit.task)))
-
-
-def _known(names: Iterable[str], known: Sequence[str], what: str) -> list[str]:
-    """Return the names, each once; raise ValueError for an unknown one, with the nearest."""
-    found = list(names)
-    for name in found:
-        if name not in known:
-            raise ValueError(f"unknown {what} {name!r}: {did_you_mean_or_known(name, known)}")
-    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)

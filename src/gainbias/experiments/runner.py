@@ -256,9 +256,9 @@ def refuse_outdated(units: Sequence[Unit], results: Results, recompute: bool) ->
     if not found:
         return
     counts = Counter(found.values()).most_common()
-    reasons = [f"{why} ({_count(count, 'unit')})" if counts[1:] else why for why, count in counts]
+    reasons = [f"{why} ({counted(count, 'unit')})" if counts[1:] else why for why, count in counts]
     raise OutdatedError(
-        f"{len(found):,} of the {_count(len(units), 'unit')} in {results.folder} are finished and would be "
+        f"{len(found):,} of the {counted(len(units), 'unit')} in {results.folder} are finished and would be "
         f"computed again, because {_listed(reasons)}: allow it with --recompute "
         "(recompute=True in Python), or continue with the sources and versions that they come from; nothing "
         "was changed"
@@ -310,7 +310,7 @@ def resume_notice(
     def take(ids: Collection[str], one: str, several: str) -> None:
         found = [left.pop(name) for name in ids if name in left]
         if found:
-            lines.append(f"{_count(len(found), 'unit')} {one if len(found) == 1 else several}")
+            lines.append(f"{counted(len(found), 'unit')} {one if len(found) == 1 else several}")
 
     damage = "again, because what is stored of {} is damaged"
     take(damaged, damage.format("it"), damage.format("them"))
@@ -324,7 +324,7 @@ def resume_notice(
     new = f"not stored yet{f' ({changes})' if changes else ''}"
     take(list(left), f"that is {new}", f"that are {new}")
     if unknown:
-        what = _count(len(unknown), "stored unit")
+        what = counted(len(unknown), "stored unit")
         lines.append(
             f"not used: {what} of other settings, or of sources that are not known; the tables will not have "
             f"{'it' if len(unknown) == 1 else 'them'}"
@@ -332,7 +332,7 @@ def resume_notice(
     if not lines:
         return ""
     counts = (
-        f"{len(waiting):,} of {_count(len(units), 'unit')} to compute, {len(units) - len(waiting):,} kept"
+        f"{len(waiting):,} of {counted(len(units), 'unit')} to compute, {len(units) - len(waiting):,} kept"
     )
     return "\n".join([f"resuming {results.folder}: {counts}", *(f"  {line}" for line in lines)])
 
@@ -357,7 +357,14 @@ def _why(before: Mapping[str, Any], reach: Reach) -> str:
     return " and ".join(words) or "the sources of gainbias, or versions of others, have changed"
 
 
-def _count(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "unit"), counted(1200, "unit")
+    ('1 unit', '1,200 units')
+    """
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
@@ -431,8 +438,7 @@ class _Queue:
         """Return units to send, and whether this is a unit that must be alone.
 
         They take about `BATCH_SECONDS`, more with many workers, and less near the end so that all workers
-        have some;
-        or as many companions as are to go `together`.
+        have some; or they are as many companions as are to go `together`.
         """
         if self._suspects:
             return [self._suspects.popleft()], True

@@ -40,6 +40,7 @@ from gainbias.notebook import InNotebooks
 from gainbias.suggest import did_you_mean_or_known
 from gainbias.tasks.registry import NORMALISATION, TASKS
 from gainbias.tasks.task import as_integer, as_number, as_seed
+from gainbias.types import is_real
 
 MOST_UNITS = 100_000
 """A study with more units is refused unless `max_units` allows it: it is probably a mistake."""
@@ -535,8 +536,7 @@ def numbers(value: Any, where: str) -> tuple[float, ...]:
 def _number(value: Any, where: str) -> float:
     if isinstance(value, str) and value in INFINITE:
         return INFINITE[value]
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or value != value:
+    if not is_real(value) or value != value:
         raise ValueError(
             f"{where}: must be a number, a list of numbers, or a grid such as {{log = [0.01, 1, 5]}}, found "
             f"{value!r}"

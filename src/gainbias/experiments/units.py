@@ -275,14 +275,13 @@ def unit_fault(unit: Unit) -> str:
     return ""
 
 
-def code_fault(codes: set[str]) -> str:
+def code_fault(planned: str) -> str:
     """Return how sources or versions differ from those that were planned, in words; empty if they do not."""
-    own = {code_version()}
-    if codes <= own:
+    if (own := code_version()) == planned:
         return ""
     return (
-        f"has gainbias {code_version()} with its dependencies, and the study was planned with "
-        f"{', '.join(sorted(codes - own))}: install the same versions everywhere, then restart the workers"
+        f"has gainbias {own} with its dependencies, and the study was planned with {planned}: install the "
+        "same versions everywhere, then restart the workers"
     )
 
 

@@ -26,7 +26,7 @@ from numpy.polynomial.legendre import legvander
 from scipy import sparse
 
 from gainbias.features.matrix import Matrix
-from gainbias.types import Floats
+from gainbias.types import Floats, is_count
 
 MOST_MAP_FEATURES = 2**24
 """A map with more features is refused: its weights alone would take 128 MB."""
@@ -292,5 +292,5 @@ def _products(factors: Floats) -> Floats:
 
 def _at_least_one(**settings: Any) -> None:
     for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        if not is_count(value):
             raise ValueError(f"{name} must be a positive integer, found {value!r}")

@@ -26,6 +26,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.types import is_count
+
 Part = TypeVar("Part")
 Vector = NDArray[np.float64]
 
@@ -177,11 +179,6 @@ def count_threads(threads: int | None) -> int:
     if not is_count(threads):
         raise ValueError(f"threads must be a positive integer, found {threads!r}")
     return int(threads)
-
-
-def is_count(number: Any) -> bool:
-    """Whether `number` is a positive integer."""
-    return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(number >= 1)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from gainbias.experiments.claims.claim import (
     claimed_in_words,
     notice,
 )
+from gainbias.experiments.claims.registry import CLAIMS
 from gainbias.experiments.results import MADE_WITH
 from gainbias.report.figures.style import (
     FAINT,
@@ -240,7 +241,8 @@ def part_cells(claim: str, part: Part) -> tuple[str, str, str, str, str]:
         figure, low, high = as_precise(numbers, part.high - part.low)
     else:
         figure, low, high = map(_number_text, numbers)
-    return part.name, figure, f"{low} to {high}", claimed_in_words(claim, part), part.verdict or ""
+    said = claimed_in_words(CLAIMS[claim].said if claim in CLAIMS else {}, part)
+    return part.name, figure, f"{low} to {high}", said, part.verdict or ""
 
 
 POWER_OF_TEN_FROM = 1e5

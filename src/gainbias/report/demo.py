@@ -20,12 +20,12 @@ from gainbias.evaluation.estimate import Estimate, with_interval
 from gainbias.evaluation.evaluate import evaluate, evaluate_log
 from gainbias.evaluation.series import evaluate_series
 from gainbias.evaluation.series_estimate import SeriesEstimate, number_in_words
+from gainbias.extras import optional
 from gainbias.model.solve.solve import solve
 from gainbias.progress import Watch
 from gainbias.report.pages.frame import PAGE, assembled, script_data
 from gainbias.report.write import write_page_of
 from gainbias.tasks.chains.operations import admission_process
-from gainbias.tasks.gym.installed import optional
 from gainbias.types import Floats, Ints
 
 ARRIVALS, SERVICES = 0.8, 1.0

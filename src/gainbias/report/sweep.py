@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
@@ -22,6 +22,7 @@ from pandas import DataFrame, Series
 
 from gainbias.evaluation.estimate import as_precise
 from gainbias.experiments.results import Results, disk_full_in_words
+from gainbias.experiments.runner import counted
 from gainbias.experiments.study import Study, as_stored_in
 from gainbias.progress import Watch
 from gainbias.report.data.results import read_manifest
@@ -48,9 +49,6 @@ from gainbias.report.pages.frame import (
 )
 from gainbias.report.text import Sheet, TableCell, interval_text, latex, markdown, number_text
 from gainbias.store import whole_file, write_whole
-
-if TYPE_CHECKING:
-    pass
 
 
 def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str]:
@@ -296,7 +294,7 @@ def sweep_page(shown: Shown, manifest: Mapping[str, Any]) -> str:
     instances, steps = (_range(shown.points.groupby("task")[name].max()) for name in ("instances", "step"))
     about = (
         f"instances of each task: {instances}; steps: {steps}; "
-        f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}."
+        f"{counted(manifest['units'], 'unit')} with {counted(manifest['lanes'], 'lane')}."
     )
     return assembled(
         "sweep.html",
@@ -309,10 +307,6 @@ def sweep_page(shown: Shown, manifest: Mapping[str, Any]) -> str:
         study=_what_was_run(manifest),
         data=script_data(chart_data(shown.points, shown.best)),
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _range(numbers: Series) -> str:
@@ -406,7 +400,7 @@ def how_sure(rows: DataFrame) -> str:
         return "all diverged"
     said = ["a better step size may lie beyond the grid"] if first.at_edge else []
     if first.instances < FEWEST_INSTANCES:
-        return "; ".join([f"cannot be said: measured on only {_count(first.instances, 'instance')}", *said])
+        return "; ".join([f"cannot be said: measured on only {counted(first.instances, 'instance')}", *said])
     rivals = others.loc[others["low"] <= first.high, "series"].tolist()
     if rivals:
         more = f" and {len(rivals) - MOST_RIVALS} more" if len(rivals) > MOST_RIVALS else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pandas import DataFrame
@@ -40,8 +40,7 @@ HOW_TO_READ = """\
   logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95%
   bootstrap intervals, stratified by task; from 3 runs they are too short.
 - *Seems to*: there are too few runs to tell their share from one half. *Fails in a task*: in more than half
-of
-  its runs.
+  of its runs.
 - *Findings* are the numbered ones on the page "What we found in the paper" of the documentation."""
 
 ONLY_CONDITIONS = "Distances depend on the number of steps: a shortened study judges condition numbers only."
@@ -107,12 +106,7 @@ def _holds_mostly(row: Any) -> bool:
 
 
 def verdicts_page(
-    table: DataFrame,
-    unexplained: DataFrame,
-    paper: Paper,
-    manifest: Mapping[str, Any],
-    findings: str,
-    claims: Iterable[StudyClaim] = STUDY_CLAIMS,
+    table: DataFrame, unexplained: DataFrame, paper: Paper, manifest: Mapping[str, Any], findings: str
 ) -> str:
     """Return the page of verdicts.
 
@@ -129,27 +123,25 @@ def verdicts_page(
     findings : str
         Address of the page of findings about the paper, to which claims link; without it, they only name the
         page.
-    claims : iterable of StudyClaim
     """
-    claims = list(claims)
     parts = [
         INTRODUCTION,
         " ".join(sentence for both in headline(table) for sentence in both if sentence),
         study_summary(manifest),
     ]
-    parts += ["## In short", _overview(claims, table, paper), "## Claim by claim"]
-    parts += [_section(claim, table[table["claim"] == claim.name], paper, findings) for claim in claims]
+    parts += ["## In short", _overview(table, paper), "## Claim by claim"]
+    parts += [_section(claim, table[table["claim"] == claim.name], paper, findings) for claim in STUDY_CLAIMS]
     parts = [part for part in parts if part]
     return "\n\n".join([*parts, _without_explanation(unexplained, manifest), HOW_TO_READ]) + "\n"
 
 
-def _overview(claims: list[StudyClaim], table: DataFrame, paper: Paper) -> str:
+def _overview(table: DataFrame, paper: Paper) -> str:
     texts = {
         (row.claim, row.score): with_caveat(f"{row.word}, {row.held} of {row.of}", row.caveat)
         for row in table.itertuples()
     }
     rows = []
-    for claim in claims:
+    for claim in STUDY_CLAIMS:
         cells = [texts.get((claim.name, score), "-") for score in (*SCORES, "fair")]
         link = f"[{claim.text}](#{claim.name})"
         rows.append([[TableCell(text) for text in (link, in_the_paper(claim, paper), *cells)]])

@@ -16,7 +16,7 @@ from gainbias.features import as_features, normalise_features
 from gainbias.model.problem import projector
 from gainbias.model.solve.solution import Solution
 from gainbias.notebook import InNotebooks
-from gainbias.types import Floats
+from gainbias.types import Floats, is_integer
 
 PAPER_CITATION = (
     "Tian, Chen, Paschalidis, Olshevsky: Bridging the Gap Between Average and Discounted TD Learning, "
@@ -163,8 +163,7 @@ def bernoulli_features(
 
 
 def _checked(num_features: Any, num_states: int) -> int:
-    is_integer = isinstance(num_features, int | np.integer) and not isinstance(num_features, bool)
-    if not is_integer or not 2 <= num_features <= num_states:
+    if not is_integer(num_features) or not 2 <= num_features <= num_states:
         raise ValueError(
             f"num_features must be an integer between 2, the ones and the bias, and {num_states}, the number "
             f"of states, found {num_features!r}"

@@ -16,7 +16,7 @@ from gainbias.suggest import did_you_mean
 from gainbias.tasks.chains import classic, operations, random_chains
 from gainbias.tasks.gym import grid_worlds, multi_objective
 from gainbias.tasks.paper import Normalisation, bernoulli_features
-from gainbias.tasks.task import Protocol, Recipe, Source, Task, as_seed, id_in_words
+from gainbias.tasks.task import ProtocolName, Recipe, Source, Task, as_seed, id_in_words
 
 _RECIPES = (
     *random_chains.RANDOM_WALKS,
@@ -52,7 +52,7 @@ NORMALISATION: dict[str, Normalisation] = {"literal": "literal", "inferred": "pe
 """How the features of each protocol are scaled."""
 
 
-def task(name: str, seed: int = 0, protocol: Protocol = "literal", **settings: Any) -> Task:
+def task(name: str, seed: int = 0, protocol: ProtocolName = "literal", **settings: Any) -> Task:
     """Make a task: one of the paper's problems, rebuilt, or a classic one.
 
     Parameters
@@ -137,7 +137,7 @@ def task_title(name: str) -> str:
 
 
 def _features(
-    recipe: Recipe, solution: Solution, seed: int, protocol: Protocol, num_features: Any
+    recipe: Recipe, solution: Solution, seed: int, protocol: ProtocolName, num_features: Any
 ) -> FeatureLike:
     """Return the features of the task itself, or `num_features` of the paper's."""
     if recipe.features is None or num_features is not None:

@@ -21,9 +21,9 @@ from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.notebook import Card, InNotebooks
 from gainbias.tasks.paper import PaperNumbers
-from gainbias.types import Floats, Ints
+from gainbias.types import Floats, Ints, is_integer, is_real
 
-Protocol: TypeAlias = Literal["literal", "inferred", "fair"]
+ProtocolName: TypeAlias = Literal["literal", "inferred", "fair"]
 Settings: TypeAlias = Mapping[str, Any]
 Source: TypeAlias = Mapping[str, Any]
 MakeProcess: TypeAlias = Callable[[int, Settings], tuple[MarkovRewardProcess, Source]]
@@ -112,10 +112,9 @@ def as_integer(value: Any, name: str, least: int, most: int | None = None) -> in
     Traceback (most recent call last):
     ValueError: capacity must be an integer of at least 1, found 0
     """
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if most is None and is_integer and value > MOST_INTEGER:
+    if most is None and is_integer(value) and value > MOST_INTEGER:
         most = MOST_INTEGER
-    if not is_integer or value < least or (most is not None and value > most):
+    if not is_integer(value) or value < least or (most is not None and value > most):
         limit = "" if most is None else f" and at most {most}"
         raise ValueError(f"{name} must be an integer of at least {least}{limit}, found {value!r}")
     return int(value)
@@ -130,7 +129,7 @@ def as_seed(value: Any, name: str = "seed") -> int:
     Traceback (most recent call last):
     ValueError: seed must be an integer that is not negative, found -1
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+    if not is_integer(value) or value < 0:
         raise ValueError(f"{name} must be an integer that is not negative, found {value!r}")
     return int(value)
 
@@ -152,9 +151,8 @@ def as_number(
     Traceback (most recent call last):
     ValueError: epsilon must be at least 0 and below 1, found -0.1
     """
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     # The bounds that are not given keep out infinities, and none holds for NaN.
-    if not is_number or not (above < value < below and at_least <= value <= at_most):
+    if not is_real(value) or not (above < value < below and at_least <= value <= at_most):
         bounds = {"above": above, "at least": at_least, "below": below, "at most": at_most}
         words = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
         raise ValueError(f"{name} must be {' and '.join(words) or 'a finite number'}, found {value!r}")
@@ -212,7 +210,7 @@ class Task(InNotebooks):
     name: str
     problem: Problem
     seed: int
-    protocol: Protocol
+    protocol: ProtocolName
     settings: Settings
     source: Source
     citation: str

@@ -9,7 +9,7 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
-from gainbias.experiments.claims.claim import CLAIMED, Part
+from gainbias.experiments.claims.claim import Part
 from gainbias.experiments.claims.registry import CLAIMS
 from gainbias.report.claims import claims_html, part_cells, read_claims
 from gainbias.report.pages.frame import typeset
@@ -74,7 +74,7 @@ class TestWhatIsClaimed:
     def test_every_mark_with_room_for_errors_has_its_claim(self, stored):
         """Those of bounds are what is claimed, and `about` has both numbers."""
         marks = {(each.id, part.expected) for each in stored for part in each.parts if part.verdict}
-        listed = {(name, mark) for name, said in CLAIMED.items() for mark in said}
+        listed = {(name, mark) for name, claim in CLAIMS.items() for mark in claim.said}
         limits = {(name, mark) for name, mark in marks if mark.startswith(("at most", "at least"))}
         assert limits - listed == {("bound-holds", "at most 1")}
         assert listed - limits == {("eta-order-markov", "at most 2.1 by the theorem")}

@@ -51,17 +51,15 @@ def test_all_files_of_the_report(sweep, tmp_path):
     )
 
 
-def test_a_study_without_a_number_has_a_report(tmp_path, monkeypatch):
+def test_a_study_without_a_number_has_a_report(tmp_path):
     """The limit of this method is known up to a constant, so it has no full distance to it."""
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     method = {"algorithms": ["td-lambda"], "step_size": 0.1, "metrics": ["full own"]}
     study = gb.Study(tasks=["boyan-chain"], num_steps=50, instances=2, **method)
     assert "figures" in report_on_sweep(gb.sweep(study, tmp_path / "results", workers=1))
 
 
-def test_few_instances_are_named_where_the_best_step_is(tmp_path, monkeypatch):
+def test_few_instances_are_named_where_the_best_step_is(tmp_path):
     """With fewer than four, step sizes are chosen and measured on the same instances, which flatters."""
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     for count in (3, 4):
         study = gb.Study(
             tasks=["boyan-chain"],
@@ -79,9 +77,8 @@ def test_few_instances_are_named_where_the_best_step_is(tmp_path, monkeypatch):
         assert data["instances"] == {"boyan-chain": 3 if count == 3 else 2}
 
 
-def test_many_series_leave_room_for_panels(tmp_path, monkeypatch):
+def test_many_series_leave_room_for_panels(tmp_path):
     """Otherwise matplotlib warns that axes have no size, and warnings are errors here."""
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     method = {"id": "td-lambda", "params": {"trace_decay": {"linear": [0.0, 0.9, 50]}}}
     study = gb.Study(
         tasks=["boyan-chain"], algorithms=[method], step_size=[0.1, 0.2], num_steps=9, instances=1
@@ -194,11 +191,10 @@ class TestInABrowser:
         browser.run("return new Promise(done => setTimeout(done, 50))")
         assert browser.find('[data-choice="task"]').get_property("value") == "garnet, num_states 40"
 
-    def test_few_instances_are_named_below_the_chart(self, browser, driver, tmp_path, monkeypatch):
+    def test_few_instances_are_named_below_the_chart(self, browser, driver, tmp_path):
         browser.open(f"view=best&{TASK}")
         assert "Only 4 instances: not enough to say which is best." in browser.texts("#hint")[0]
         assert "chosen and measured on the same" not in browser.texts("#hint")[0]
-        monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
         common = {"algorithms": ["td-lambda"], "step_size": [0.1, 0.2], "num_steps": 50}
         study = gb.Study(tasks=["boyan-chain"], instances=3, **common)
         report_on_sweep(gb.sweep(study, tmp_path / "results", workers=1), tmp_path / "page.html")

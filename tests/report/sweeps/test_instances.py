@@ -166,7 +166,6 @@ class TestCopies:
         assert row.mean == pytest.approx(1.0 + NOISE[0, :4].mean(), rel=1e-12)
 
     def test_end_to_end(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
         monkeypatch.setattr("gainbias.report.sweep.find_spec", lambda _: None)  # no figures
         tasks = ["boyan-chain", {"id": "garnet", "num_states": 10, "num_features": 3}]
         shape = {"step_size": [0.1], "num_steps": 200, "instances": 4, "seeds": 3}

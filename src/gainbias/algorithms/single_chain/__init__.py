@@ -48,6 +48,7 @@ ALGORITHM = Algorithm(
     ),
     about=About(
         title="Single-chain TD",
+        short_title="Single chain",
         reference="tian2026bridging",
         converges_to="the paper's fixed point theta*",
         not_guaranteed="anything without projections, which the proofs need",

@@ -66,8 +66,9 @@ from gainbias.evaluation.stream import (
     peeked,
     transitions,
 )
+from gainbias.extras import optional
 from gainbias.progress import OutOfTimeError
-from gainbias.tasks.gym.installed import installed_id, optional
+from gainbias.tasks.gym.installed import installed_id
 from gainbias.types import Floats
 
 USUAL_COPIES = 4

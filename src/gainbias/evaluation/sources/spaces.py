@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.gain.batches import LARGEST_NUMBER
-from gainbias.tasks.gym.installed import optional
+from gainbias.extras import optional
 from gainbias.types import Floats
 
 BOX_ROUNDING = 1e-6

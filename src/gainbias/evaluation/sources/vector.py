@@ -31,8 +31,8 @@ from gainbias.evaluation.sources.spaces import (
     observation_rows,
 )
 from gainbias.evaluation.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
+from gainbias.extras import optional
 from gainbias.progress import OutOfTimeError
-from gainbias.tasks.gym.installed import optional
 from gainbias.types import Bools, Floats
 
 

@@ -124,4 +124,5 @@ CLAIM = Claim(
     collect=collect,
     judge=judge,
     findings=("finding-10",),
+    said={"at most -0.25": "below 0", "at most 0.05": "none"},
 )

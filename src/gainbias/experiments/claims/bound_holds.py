@@ -209,4 +209,6 @@ CLAIM = Claim(
     collect=collect,
     judge=judge,
     findings=("finding-5", "finding-6", "finding-34", "finding-35"),
+    quick_how="Exact errors (single-chain: means over 64 runs of 200 steps, give or take 4 standard "
+    "errors) on one random chain of 3 states, at certified step sizes.",
 )

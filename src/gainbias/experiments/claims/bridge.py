@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, about, in_words, shown
-from gainbias.experiments.claims.measuring import log_slope, random_chain, slow_problem
+from gainbias.experiments.claims.measuring import SLOW_PREFIX, fast_and_slow, log_slope, median_and_range
 from gainbias.experiments.statistics import Interval
 from gainbias.model.chain.deviation import deviation
 from gainbias.model.chain.discounting import discounted_values
@@ -44,13 +44,7 @@ class Crossing:
 
 def collect(seed: int, quick: bool) -> list[Crossing]:
     """Compute the distances on random chains, fast and slow."""
-    rng = np.random.default_rng(seed)
-    found = []
-    for k in range(2 if quick else 10):
-        n = int(rng.integers(2, 9))
-        found.append(_crossing(f"fast {k}", MarkovRewardProcess(random_chain(rng, n), rng.normal(size=n))))
-        found.append(_crossing(f"slow {k}", slow_problem(rng, 10.0 ** rng.uniform(-3, -1)).mrp))
-    return found
+    return [_crossing(name, mrp) for name, mrp in fast_and_slow(seed, quick)]
 
 
 def _crossing(name: str, mrp: MarkovRewardProcess) -> Crossing:
@@ -82,13 +76,11 @@ def judge(found: list[Crossing]) -> Judgement:
         about("power of 1 - discount", power, 1.0, BRIDGE_MARGIN),
         about(
             "largest difference from W - H W, relative",
-            Interval(float(np.median(missed)), min(missed), max(missed)),
+            median_and_range(missed),
             0.0,
             BRIDGE_MARGIN,
         ),
-        shown(
-            "distance at discount 0.99 / largest bias", Interval(float(np.median(half)), min(half), max(half))
-        ),
+        shown("distance at discount 0.99 / largest bias", median_and_range(half)),
     )
     reason = (
         f"On {len(found)} chains, fast and slow, the distance falls with the power {power.estimate:.3f} of "
@@ -103,7 +95,7 @@ def judge(found: list[Crossing]) -> Judgement:
             Line(f"{each.chain}, W - H W", LEFT, each.predicted, reference=True),
         )
     ]
-    slow = sum(each.chain.startswith("slow") for each in found)
+    slow = sum(each.chain.startswith(SLOW_PREFIX) for each in found)
     chart = Chart("The bridge", "1 - discount", "distance / largest bias", tuple(lines))
     return Judgement(parts, reason, (chart,), {"chains": len(found), "slow": in_words(slow)})
 

@@ -19,24 +19,6 @@ Axis = Literal["log", "linear"]
 QUICK = "Quick look, not the full test"
 """Every sentence about how a quick version was measured, or what it says, begins with this."""
 
-CLAIMED: Mapping[str, Mapping[str, str]] = {
-    "eta-order": {"at most 2.1": "at most 2"},
-    "eta-order-markov": {
-        "at most 2.1": "at most 2",
-        "at most 2.1 by the theorem": "at most 2 by the theorem",
-    },
-    "eta-order-single": {"at most 4.1": "at most 4"},
-    "parity": {"at most 2.1": "at most 2"},
-    "parity-answer": {"at most 0.1": "at most 0"},
-    "rate": {"at least -0.1": "at least 0"},
-    "dimension": {"at most 0.1": "at most 0"},
-    "dimension-projected": {"at least 0.1": "above 0"},
-    "one-limit": {"at most 0.5": "one limit, so about 0.25", "at least 0.5": "several limits, so about 1"},
-    "almost-sure": {"at most -0.25": "below 0", "at most 0.05": "none"},
-    "splitting": {"at most 1e-12": "0"},
-}
-"""What claims say of a figure, by their pass marks (`Part.expected`) where these leave room for errors."""
-
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -64,6 +46,9 @@ class Claim:
         Anchors on the page of findings about the paper that bear on it.
     quick_how : str
         How the quick version is measured, if `how` has no names in braces.
+    said : mapping of str to str
+        What the claim says of a figure, by its pass mark (`Part.expected`), where that leaves room for
+        errors.
     """
 
     id: str
@@ -75,6 +60,7 @@ class Claim:
     judge: Callable[[Any], Judgement]
     findings: tuple[str, ...] = ()
     quick_how: str = ""
+    said: Mapping[str, str] = field(default_factory=dict)
 
     def measure(self, seed: int = 0, quick: bool = False) -> ClaimResult:
         """Measure the claim, and return the result."""
@@ -267,16 +253,18 @@ def in_words(number: float, what: str = "") -> str:
     return f"{word} {what}{'' if number == 1 else 's'}" if what else word
 
 
-def claimed_in_words(claim: str, part: Part) -> str:
+def claimed_in_words(claimed: Mapping[str, str], part: Part) -> str:
     """Return what a claim says of a figure and, where that is something else, how near it must be to pass.
+
+    `claimed` is `Claim.said`.
 
     Examples
     --------
-    >>> claimed_in_words("eta-order", at_most("power", Interval(1.94, 1.92, 1.97), 2.1))
+    >>> claimed_in_words({"at most 2.1": "at most 2"}, at_most("power", Interval(1.94, 1.92, 1.97), 2.1))
     'at most 2; passes up to 2.1'
-    >>> claimed_in_words("rate", about("power", Interval(0.435, 0.433, 0.437), 0.4, 0.1))
+    >>> claimed_in_words({}, about("power", Interval(0.435, 0.433, 0.437), 0.4, 0.1))
     '0.4; holds within the tolerance of 0.1'
-    >>> claimed_in_words("rate", about("power", Interval(0.41, 0.39, 0.43), 0.4, 0.1))
+    >>> claimed_in_words({}, about("power", Interval(0.41, 0.39, 0.43), 0.4, 0.1))
     '0.4; passes within 0.1 of it'
     """
     number, _, tolerance = part.expected.partition(" within ")
@@ -286,7 +274,7 @@ def claimed_in_words(claim: str, part: Part) -> str:
         if misses and part.verdict == "holds":
             return f"{number}; holds within the tolerance of {tolerance}"
         return f"{number}; passes within {tolerance} of it"
-    said = CLAIMED.get(claim, {}).get(part.expected)
+    said = claimed.get(part.expected)
     if said is None:
         return part.expected
     if part.verdict is None:

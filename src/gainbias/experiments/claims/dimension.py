@@ -28,8 +28,7 @@ from gainbias.experiments.claims.claim import (
     in_words,
     shown,
 )
-from gainbias.experiments.claims.measuring import log_slope, random_chain, rewarding
-from gainbias.experiments.statistics import Interval
+from gainbias.experiments.claims.measuring import log_slope, median_and_range, random_chain, rewarding
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.theory.curve.curve import exact_curve
@@ -132,9 +131,9 @@ def judge(points: list[DimensionPoint]) -> Judgement:
     slope, grows = log_slope(d, same_noise), log_slope(d, same_gain)
     parts = (
         at_most("power of d in the error, same noise", slope, DIMENSION_MARGIN),
-        shown("error, same noise", _range(same_noise)),
+        shown("error, same noise", median_and_range(same_noise)),
         shown("power of d in the error, same gain instead", grows),
-        shown("longest feature row", _range([point.longest_row for point in points]), "at most 1"),
+        shown("longest feature row", median_and_range([point.longest_row for point in points]), "at most 1"),
     )
     free = parts[0].verdict == "holds"
     reason = (
@@ -149,10 +148,6 @@ def judge(points: list[DimensionPoint]) -> Judgement:
     return Judgement(parts, reason, (chart,), counts)
 
 
-def _range(values: list[float]) -> Interval:
-    return Interval(float(np.median(values)), min(values), max(values))
-
-
 CLAIM = Claim(
     id="dimension",
     text="The error of double-chain has no explicit dependence on the number of features.",
@@ -164,6 +159,7 @@ CLAIM = Claim(
     collect=collect,
     judge=judge,
     findings=("finding-37",),
+    said={"at most 0.1": "at most 0"},
 )
 
 
@@ -243,4 +239,5 @@ PROJECTED_CLAIM = Claim(
     interval="95 % interval of the slope of a straight line, {chains} for each d",
     collect=collect_projected,
     judge=judge_projected,
+    said={"at least 0.1": "above 0"},
 )

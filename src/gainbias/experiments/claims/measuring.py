@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -94,6 +94,19 @@ def _scaled(transitions: Floats, features: Floats, weights: Floats, tabular: boo
     return Problem(rewarding(transitions, features @ weights / size, 1.0), seen)
 
 
+SLOW_PREFIX = "slow"
+"""Names of slow chains begin with this."""
+
+
+def fast_and_slow(seed: int, quick: bool) -> Iterator[tuple[str, MarkovRewardProcess]]:
+    """Yield named random chains, fast and slow in turn, ten of each or, for a quick look, two."""
+    rng = np.random.default_rng(seed)
+    for k in range(2 if quick else 10):
+        n = int(rng.integers(2, 9))
+        yield f"fast {k}", MarkovRewardProcess(random_chain(rng, n), rng.normal(size=n))
+        yield f"{SLOW_PREFIX} {k}", slow_problem(rng, 10.0 ** rng.uniform(-3, -1)).mrp
+
+
 SampleField = Callable[[Sample, NoParams, float], tuple[Floats, Floats] | None]
 
 
@@ -126,6 +139,17 @@ def mean_update(field: SampleField, problem: Problem) -> tuple[Floats, Floats]:
         matrix += probability * made[0]
         force += probability * made[1]
     return matrix, force
+
+
+def median_and_range(values: Sequence[float]) -> Interval:
+    """Return the median of some numbers, with the smallest and the largest as the ends.
+
+    Examples
+    --------
+    >>> median_and_range([3.0, 1.0, 2.5])
+    Interval(estimate=2.5, low=1.0, high=3.0)
+    """
+    return Interval(float(np.median(values)), min(values), max(values))
 
 
 def log_slope(x: ArrayLike, y: ArrayLike) -> Interval:

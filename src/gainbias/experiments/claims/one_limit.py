@@ -192,4 +192,5 @@ CLAIM = Claim(
     collect=collect,
     judge=judge,
     findings=("finding-10",),
+    said={"at most 0.5": "one limit, so about 0.25", "at least 0.5": "several limits, so about 1"},
 )

@@ -207,4 +207,5 @@ CLAIM = Claim(
     collect=collect,
     judge=judge,
     findings=("finding-11", "finding-17"),
+    said={"at least -0.1": "at least 0"},
 )

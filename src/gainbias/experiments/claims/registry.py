@@ -34,16 +34,10 @@ from gainbias.experiments.runner import complete, refuse_failures, refuse_outdat
 from gainbias.experiments.units import BATCH_SECONDS, Columns
 from gainbias.extras import require
 from gainbias.progress import Watch
-from gainbias.suggest import did_you_mean_or_known
-
-QUICK_HOW = {
-    "bound-holds": "Exact errors (single-chain: means over 64 runs of 200 steps, give or take 4 standard "
-    "errors) on one random chain of 3 states, at certified step sizes.",
-}
-"""How quick versions are measured, for claims whose `how` has no names in braces."""
+from gainbias.suggest import known_names
 
 CLAIMS: dict[str, Claim] = {
-    claim.id: replace(claim, quick_how=QUICK_HOW.get(claim.id, ""))
+    claim.id: claim
     for claim in (
         eta_order.INDEPENDENT_CLAIM,
         eta_order.ALONG_CHAIN_CLAIM,
@@ -146,8 +140,8 @@ def check_claims(
     (True, 'Quick look, not the full test: Exact variance and bias of the average along 4 random chain')
     """
     require("pyarrow")
-    chosen = list(CLAIMS) if names is None else [_known(name) for name in names]
-    units = [ClaimUnit(name, seed, quick) for name in dict.fromkeys(chosen)]
+    chosen = known_names(CLAIMS if names is None else names, CLAIMS, "claim")
+    units = [ClaimUnit(name, seed, quick) for name in chosen]
     check_choice(engine, workers, address, wait)
     if engine == "local":
         workers = min(workers or os.cpu_count() or 1, len(units))
@@ -165,9 +159,3 @@ def check_claims(
         replace(ClaimResult.from_dict(json.loads(result)), command=command, versions=versions)
         for result in stored
     ]
-
-
-def _known(name: str) -> str:
-    if name not in CLAIMS:
-        raise ValueError(f"unknown claim {name!r}: {did_you_mean_or_known(name, CLAIMS)}")
-    return name

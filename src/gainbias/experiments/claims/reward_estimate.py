@@ -11,16 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, about, in_words, shown
-from gainbias.experiments.claims.measuring import log_slope, random_chain, slow_problem
+from gainbias.experiments.claims.measuring import SLOW_PREFIX, fast_and_slow, log_slope, median_and_range
 from gainbias.experiments.statistics import Interval
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solve import solve_to_tolerance
 
 REWARD_POWER_MARGIN = 0.05
 """The power is 1 if its interval is within this of it."""
-
-SLOW_PREFIX = "slow"
-"""Names of slow chains begin with this."""
 
 POWERS_OF_TWO = range(31)
 """Errors are computed after 2^0, 2^1, ... steps; the last ten are judged."""
@@ -38,14 +35,7 @@ class Errors:
 
 def collect(seed: int, quick: bool) -> list[Errors]:
     """Compute errors on random chains, fast and slow, from a fixed first state."""
-    rng = np.random.default_rng(seed)
-    found = []
-    for k in range(2 if quick else 10):
-        n = int(rng.integers(2, 9))
-        found.append(_errors(f"fast {k}", MarkovRewardProcess(random_chain(rng, n), rng.normal(size=n))))
-        coupling = 10.0 ** rng.uniform(-3, -1)
-        found.append(_errors(f"{SLOW_PREFIX} {k}", slow_problem(rng, coupling).mrp))
-    return found
+    return [_errors(name, mrp) for name, mrp in fast_and_slow(seed, quick)]
 
 
 def _errors(name: str, mrp: MarkovRewardProcess) -> Errors:
@@ -119,11 +109,12 @@ def judge(found: list[Errors]) -> Judgement:
 
 
 def _largest(found: list[Errors]) -> Interval:
-    largest = [
-        max(t * e for t, e in zip(each.steps, each.errors, strict=True)) / each.asymptotic_variance
-        for each in found
-    ]
-    return Interval(float(np.median(largest)), min(largest), max(largest))
+    return median_and_range(
+        [
+            max(t * e for t, e in zip(each.steps, each.errors, strict=True)) / each.asymptotic_variance
+            for each in found
+        ]
+    )
 
 
 CLAIM = Claim(

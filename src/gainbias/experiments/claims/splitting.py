@@ -90,4 +90,5 @@ CLAIM = Claim(
     collect=collect,
     judge=judge,
     findings=("finding-29",),
+    said={"at most 1e-12": "0"},
 )

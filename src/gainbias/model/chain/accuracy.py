@@ -96,7 +96,7 @@ def accuracy_of_classes(solution: MultichainSolution) -> Accuracy:
         _worst("bias", mrp, solution.bias, solution.bias_error, kind),
     ]
     law: Floats = np.asarray(solution.stationary.sum(axis=0))
-    rows.append(_worst_part("stationary", mrp, law, solution.stationary_error, kind))
+    rows.append(_worst_share(mrp, law, solution.stationary_error, kind))
     if not knows_no_variance(mrp):
         off = solution.class_asymptotic_variance_errors
         worst = int(np.argmax(off))
@@ -111,7 +111,7 @@ def _own(solution: Solution) -> Iterator[Known]:
     yield Known("gain", solution.gain, solution.gain_error, "bound")
     yield _worst("bias", mrp, solution.bias, solution.bias_error, kind)
     if is_direct:
-        yield _worst_part("stationary", mrp, solution.stationary, solution.stationary_error, kind)
+        yield _worst_share(mrp, solution.stationary, solution.stationary_error, kind)
     else:
         yield Known("stationary", 1.0, solution.stationary_error_total, kind, "sum over all states")
     if knows_no_variance(solution.mrp):
@@ -122,16 +122,19 @@ def _own(solution: Solution) -> Iterator[Known]:
 
 def _worst(quantity: str, mrp: MarkovRewardProcess, values: Floats, errors: Floats, kind: str) -> Known:
     """Return the row of the state whose number has the largest error."""
-    state = int(np.argmax(errors))
-    where = f"worst state: {_label(mrp, state)}"
-    return Known(quantity, float(values[state]), float(errors[state]), kind, where)
+    return _of_state(quantity, mrp, int(np.argmax(errors)), values, errors, kind)
 
 
-def _worst_part(quantity: str, mrp: MarkovRewardProcess, values: Floats, errors: Floats, kind: str) -> Known:
-    """Return the row of the state whose number has the largest error relative to itself."""
+def _worst_share(mrp: MarkovRewardProcess, law: Floats, errors: Floats, kind: str) -> Known:
+    """Return the row of the state whose stationary share has the largest error relative to itself."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = np.where(errors > 0.0, errors / values, -1.0)
-    state = int(np.argmax(parts))
+        relative = np.where(errors > 0.0, errors / law, -1.0)
+    return _of_state("stationary", mrp, int(np.argmax(relative)), law, errors, kind)
+
+
+def _of_state(
+    quantity: str, mrp: MarkovRewardProcess, state: int, values: Floats, errors: Floats, kind: str
+) -> Known:
     where = f"worst state: {_label(mrp, state)}"
     return Known(quantity, float(values[state]), float(errors[state]), kind, where)
 

@@ -22,7 +22,7 @@ from gainbias.model.process import MarkovRewardProcess, check_process, refuse_du
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.solution import ConvergenceError
 from gainbias.progress import Watch
-from gainbias.types import Floats
+from gainbias.types import Floats, is_integer
 
 MOST_HORIZON = 2**53
 """Largest number of steps, up to which all whole numbers have a double."""
@@ -230,7 +230,7 @@ def _growth(csr: CsrArray, steps: int) -> float:
 def _check_steps(mrp: MarkovRewardProcess, steps: int) -> None:
     check_process(mrp, "finite_horizon_values")
     refuse_durations(mrp, "finite_horizon_values")
-    if isinstance(steps, bool | np.bool_) or not isinstance(steps, int | np.integer):
+    if not is_integer(steps):
         raise ValueError(f"steps must be a whole number, found {steps!r}")
     if not 0 <= steps <= MOST_HORIZON:
         raise ValueError(f"steps must be from 0 to 2**53, found {steps}")

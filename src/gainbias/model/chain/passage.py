@@ -32,7 +32,7 @@ from gainbias.model.solve.leaking import (
 )
 from gainbias.model.solve.solution import MethodError
 from gainbias.notebook import InNotebooks
-from gainbias.types import Bools, Floats, Ints
+from gainbias.types import Bools, Floats, Ints, is_integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,17 +257,16 @@ def _as_list(mrp: MarkovRewardProcess, targets: Any) -> list[Any]:
 
 def _states_named(mrp: MarkovRewardProcess, one: Any) -> Ints:
     """Return the states that `one`, a label or a number, names."""
-    is_number = isinstance(one, int | np.integer) and not isinstance(one, bool)
     if mrp.labels is not None:
         found = np.array([s for s, label in enumerate(mrp.labels) if label == one], dtype=np.intp)
         if found.size and not isinstance(one, bool):
             return found
         shown = ", ".join(map(repr, mrp.labels[:5])) + (", ..." if mrp.num_states > 5 else "")
-        if not is_number or any(isinstance(label, int | np.integer) for label in mrp.labels):
+        if not is_integer(one) or any(isinstance(label, int | np.integer) for label in mrp.labels):
             raise ValueError(
                 f"targets holds {one!r}, which is not the label of a state: the labels are {shown}"
             )
-    elif not is_number:
+    elif not is_integer(one):
         hint = "" if not isinstance(one, str) else ": the process has no labels"
         raise ValueError(f"targets must be numbers of states, whole and not bool, found {one!r}{hint}")
     if not 0 <= one < mrp.num_states:

@@ -28,7 +28,7 @@ from gainbias.model.checks import (
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
 from gainbias.notebook import InNotebooks
-from gainbias.types import Floats, Ints
+from gainbias.types import Floats, Ints, is_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,8 +176,7 @@ class Sensitivity(InNotebooks):
         """
         import pandas as pd
 
-        is_whole = not (isinstance(count, bool | np.bool_) or not isinstance(count, int | np.integer))
-        if not is_whole or count < 1:
+        if not is_count(count):
             raise ValueError(f"count must be a whole number of at least 1, found {count!r}")
         effects, rate = self._of_transitions(), self.mrp.rate
         source, target = entry_rows(self.mrp.csr), self.mrp.csr.indices

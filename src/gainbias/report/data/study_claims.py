@@ -41,6 +41,10 @@ class StudyClaim:
         Under which metrics it makes sense: any; the paper's mixed one; or it does not depend on one.
     about : {"errors", "conditions"}
         Condition numbers do not depend on target and budget either.
+    counts_constant : {"never", "full", "always"}
+        Under which kind of error a verdict counts a constant that the baselines do not try to learn.
+    our_constants : bool
+        Whether the method in question runs with constants of our own.
     because : str
         A known reason, stated if it fails.
     findings : tuple of str
@@ -56,6 +60,8 @@ class StudyClaim:
     test: Measure | None = None
     metric: Literal["any", "paper", "none"] = "any"
     about: Literal["errors", "conditions"] = "errors"
+    counts_constant: Literal["never", "full", "always"] = "never"
+    our_constants: bool = False
     because: str = ""
     findings: tuple[str, ...] = ()
 
@@ -195,6 +201,7 @@ STUDY_CLAIMS = (
         "most",
         paper_to_baselines,
         "better new algorithm / better baseline",
+        counts_constant="full",
         findings=("finding-23", "finding-26"),
     ),
     StudyClaim(
@@ -204,6 +211,7 @@ STUDY_CLAIMS = (
         "most",
         single_to_baselines,
         "single chain / better baseline",
+        counts_constant="full",
         findings=("finding-26",),
     ),
     StudyClaim(
@@ -214,6 +222,7 @@ STUDY_CLAIMS = (
         double_to_baselines,
         "double chain / better baseline; equal to two decimals holds, too",
         test=double_keeps_up,
+        counts_constant="full",
         findings=("finding-26",),
     ),
     StudyClaim(
@@ -242,6 +251,7 @@ STUDY_CLAIMS = (
         constant_to_baselines,
         "larger constant of the new algorithms / smaller one of the baselines",
         metric="none",
+        counts_constant="always",
         findings=("finding-10", "finding-26"),
     ),
     StudyClaim(
@@ -273,6 +283,8 @@ STUDY_CLAIMS = (
         "most",
         twice_baselines_to("vrtd"),
         "twice the better baseline / variance-reduced TD",
+        counts_constant="full",
+        our_constants=True,
         findings=("finding-26",),
     ),
     StudyClaim(
@@ -282,6 +294,8 @@ STUDY_CLAIMS = (
         "most",
         twice_baselines_to("vrtd-all-data"),
         "twice the better baseline / variance-reduced TD, all data",
+        counts_constant="full",
+        our_constants=True,
         findings=("finding-26",),
     ),
     StudyClaim(

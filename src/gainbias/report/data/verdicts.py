@@ -26,15 +26,6 @@ from gainbias.report.data.study_claims import MeasureSource, StudyClaim
 SCORES = PAPER_SCORES | FAIR_SCORES
 """Every claim is judged under each of these scores under which it makes sense."""
 
-SLOWER = {"variance-reduction-slow", "variance-reduction-slow-all-data"}
-"""Claims about variance-reduced TD."""
-
-AGAINST_BASELINES = {"most-settings", "single-chain-first", "double-chain-keeps-up"} | SLOWER
-"""Claims that compare errors with those of the baselines."""
-
-CONSTANT_ITSELF = {"one-point"}
-"""Claims about the constant, under every score."""
-
 COUNTS_CONSTANT = "counts a constant that the baselines do not try to learn"
 OUR_CONSTANTS = "variance-reduced TD runs with constants of our own"
 """Caveats without which a verdict must not be quoted."""
@@ -226,10 +217,9 @@ def caveat(claim: StudyClaim, score: Score) -> str:
     ('counts a constant that the baselines do not try to learn', '')
     """
     parts = []
-    counted = score.kind == "full" and claim.name in AGAINST_BASELINES
-    if counted or claim.name in CONSTANT_ITSELF:
+    if claim.counts_constant in ("always", score.kind):
         parts.append(COUNTS_CONSTANT)
-    if claim.name in SLOWER:
+    if claim.our_constants:
         parts.append(OUR_CONSTANTS)
     return "; ".join(parts)
 

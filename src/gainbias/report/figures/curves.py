@@ -12,7 +12,7 @@ from pandas import DataFrame
 
 from gainbias.algorithms.registry import short_title
 from gainbias.experiments.reproduce import method_title
-from gainbias.experiments.statistics import Rng, bootstrap_interval, performance_profile, tail_of
+from gainbias.experiments.statistics import bootstrap_interval, performance_profile, tail_of
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     STUDIED,
@@ -279,11 +279,9 @@ LOG_THRESHOLDS = np.linspace(0.0, 2.0, 81)
 """Profiles reach from the floor to a hundred times it."""
 
 
-def draw_profiles(
-    results: Archive, scores: Mapping[str, Score], size: str = "two-column", rng: Rng = 0
-) -> Figure:
+def draw_profiles(results: Archive, scores: Mapping[str, Score], size: str = "two-column") -> Figure:
     """Draw the share of runs whose error is within a multiple of that of least squares on the same data."""
-    rng, shape = np.random.default_rng(rng), SIZES[size]
+    rng, shape = np.random.default_rng(0), SIZES[size]
     with drawing(shape):
         figure = new_figure(shape.width, shape.panel_height + 0.83)
         panels = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]

@@ -38,7 +38,7 @@ from gainbias.report.pages.frame import (
     sortable_table,
     trust_of,
 )
-from gainbias.store import write_whole
+from gainbias.store import plain, write_whole
 
 MOST_ROWS = 200
 """A table of more observations than this shows only the best and the worst."""
@@ -280,13 +280,13 @@ def _gain_data(estimate: Estimate) -> dict[str, Any]:
     parts = zip(history.gain, history.low, history.high, varied, strict=True)
     return {
         "x": history.transitions.tolist(),
-        "y": _numbers(history.gain),
-        "low": _numbers(np.where(known, history.low, np.nan)),
-        "high": _numbers(np.where(known, history.high, np.nan)),
+        "y": plain(history.gain.tolist()),
+        "low": plain(np.where(known, history.low, np.nan).tolist()),
+        "high": plain(np.where(known, history.high, np.nan).tolist()),
         "texts": [
             number_with_ends(*part) if is_varied else without_interval(part[0]) for *part, is_varied in parts
         ],
-        "last": _numbers([estimate.gain])[0],
+        "last": plain(estimate.gain),
         "range": gain_range(estimate),
         "per": estimate.per,
         "colour": POSITIVE,
@@ -302,20 +302,15 @@ def _value_data(view: ValueView) -> dict[str, Any]:
         "axes": [axis.tolist() for axis in view.axes],
         "whole": is_whole,
         "names": [str(seen) for seen in view.seen.tolist()] if view.form == "extremes" else [],
-        "values": _numbers(view.values),
-        "low": _numbers(low),
-        "high": _numbers(high),
+        "values": plain(view.values.tolist()),
+        "low": plain(low.tolist()),
+        "high": plain(high.tolist()),
         "texts": [
             value_with_ends(value, start, end, unseen)
             for value, (start, end) in zip(view.values, view.intervals, strict=True)
         ],
         "colours": [NEGATIVE, POSITIVE],
     }
-
-
-def _numbers(values: Any) -> list[float | None]:
-    """Return numbers as they are; None stands for what JSON does not have."""
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def number_with_ends(middle: float, low: float, high: float) -> str:

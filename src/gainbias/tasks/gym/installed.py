@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module, metadata
 from typing import Any
 
-from gainbias.extras import EXTRAS
+from gainbias.extras import optional
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.suggest import alike
 from gainbias.tasks.gym.continuing import Endings, Policy, States, continuing
@@ -67,7 +67,7 @@ def from_gymnasium(
     >>> lake.num_states, round(gb.solve(lake).gain, 6)
     (16, 0.001607)
     """
-    return continuing(_read(env_or_id), policy, states=states, endings=endings)
+    return continuing(gymnasium_table(env_or_id), policy, states=states, endings=endings)
 
 
 def gymnasium_table(env_or_id: Any) -> TransitionTable:
@@ -88,10 +88,6 @@ def gymnasium_table(env_or_id: Any) -> TransitionTable:
     >>> gb.gymnasium_table("CliffWalking-v1")
     TransitionTable(48 states, 4 actions, 192 outcomes)
     """
-    return _read(env_or_id)
-
-
-def _read(env_or_id: Any) -> TransitionTable:
     gymnasium = optional("gymnasium")
     if not isinstance(env_or_id, str):
         return _table_of(gymnasium, env_or_id)
@@ -101,15 +97,6 @@ def _read(env_or_id: Any) -> TransitionTable:
         return _table_of(gymnasium, env)
     finally:
         env.close()
-
-
-def optional(module: str) -> Any:
-    """Import an optional module, or say which extra has it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        name = module.replace("_", "-")
-        raise ImportError(f"this needs {name}: pip install 'gainbias[{EXTRAS[module]}]'") from error
 
 
 def installed_id(wanted: str) -> str:

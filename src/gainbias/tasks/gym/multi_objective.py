@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gainbias.tasks.gym.installed import installed_id, optional
+from gainbias.extras import optional
+from gainbias.tasks.gym.installed import installed_id
 from gainbias.tasks.gym.q_learning import LEARNING, Model, learned_process
 from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.paper import PAPER_CITATION, paper_numbers

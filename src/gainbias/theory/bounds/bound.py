@@ -20,7 +20,6 @@ from gainbias.engine.lanes import StepSize
 from gainbias.engine.paths import Sampling
 from gainbias.engine.run import usual_step_size, usual_steps
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial, Schedule, as_schedule
-from gainbias.kernels import is_count
 from gainbias.model.checks import float_array
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
@@ -29,7 +28,7 @@ from gainbias.theory.bounds.facts import Facts
 from gainbias.theory.bounds.record import Bound, Decay
 from gainbias.theory.bounds.single_chain import projected
 from gainbias.theory.curve.enumeration import check_sampling
-from gainbias.types import Floats
+from gainbias.types import Floats, is_count, is_real
 
 THEOREM_PARAMETERS: dict[str, tuple[str, ...]] = {
     "double-chain": (),
@@ -246,6 +245,9 @@ def _check_params(name: str, params: Mapping[str, Any]) -> None:
         if parameter not in THEOREM_PARAMETERS[name]:
             known = ", ".join(THEOREM_PARAMETERS[name]) or "no parameters"
             raise ValueError(f"the theorems about {name} have {known}, found {parameter!r}")
-        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if not number or not value >= 0.0 or (parameter == "mean_ratio" and not 0.0 < value < math.inf):
+        if (
+            not is_real(value)
+            or not value >= 0.0
+            or (parameter == "mean_ratio" and not 0.0 < value < math.inf)
+        ):
             raise ValueError(f"{parameter} must be a positive number, found {value!r}")

@@ -133,8 +133,6 @@ def certified_offset(
     num_steps: int,
     a: float,
     xi: float = 1.0,
-    *,
-    initial_weights: Floats | None = None,
     **params: float,
 ) -> float:
     """Return an offset c0 for which the steps a / (t + c0)^xi meet a theorem, nearly the least.
@@ -144,8 +142,8 @@ def certified_offset(
 
     Parameters
     ----------
-    algorithm, problem, initial_weights, **params
-        As in `bound`, with Markov sampling.
+    algorithm, problem, **params
+        As in `bound`, with Markov sampling and first weights of zero.
     num_steps : int
         The number of steps T.
     a, xi : float
@@ -161,7 +159,7 @@ def certified_offset(
     >>> gb.bound("double-chain", problem, step_size=gb.Harmonic(3.0, 0.99 * c0), num_steps=10**9).certified
     False
     """
-    theorems = find_theorems(algorithm, problem, "markov", initial_weights, params=params)
+    theorems = find_theorems(algorithm, problem, "markov", params=params)
     decaying = theorems.decaying
     if decaying is None:
         raise ValueError(f"no theorem about {algorithm} covers decaying step sizes")

@@ -19,14 +19,13 @@ from gainbias.engine.paths import Markov, Sampling, split_sampling
 from gainbias.engine.run import as_checkpoints, as_first_weights, check_problem, run
 from gainbias.engine.schedules import Constant
 from gainbias.engine.trace import Kind, Norm, Scale, Space, Target
-from gainbias.kernels import is_count
 from gainbias.model.problem import Problem
 from gainbias.notebook import InNotebooks
 from gainbias.tasks.task import Task
 from gainbias.theory.curve.advance import moments_at
 from gainbias.theory.curve.enumeration import check_sampling
 from gainbias.theory.curve.system import make_system, weights_limit
-from gainbias.types import Floats, Ints
+from gainbias.types import Floats, Ints, is_count
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -22,7 +22,7 @@ from gainbias.algorithms.fields import dense_features
 from gainbias.engine.paths import Sampling, Start
 from gainbias.model.problem import Problem
 from gainbias.theory.curve.terms import SampleField
-from gainbias.types import Floats, Ints
+from gainbias.types import Floats, Ints, is_integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +123,8 @@ def move_law(
 def first_law(problem: Problem, start: Start) -> Floats:
     """Return the law of the first state of a chain, (n,)."""
     n = problem.mrp.num_states
-    state = isinstance(start, int | np.integer) and not isinstance(start, bool) and 0 <= start < n
-    known = state or (isinstance(start, str) and start in ("uniform", "stationary"))
-    if not known:
+    is_state = is_integer(start) and 0 <= start < n
+    if not (is_state or (isinstance(start, str) and start in ("uniform", "stationary"))):
         raise ValueError(
             f"start must be 'uniform', 'stationary' or a state from 0 to {n - 1}, found {start!r}"
         )

@@ -163,12 +163,6 @@ def printed_radius(case: ChainCase, wrong: bool) -> float:
     return over(least, radius**2)
 
 
-def longest_fixed_point(case: ChainCase, wrong: bool) -> float:
-    """The radius that holds any fixed point; wrong: half of it."""
-    radius = projection_radii(case.problem).valid
-    return over(case.length, radius * (0.5 if wrong else 1.0))
-
-
 def radius_is_not_small() -> Refutation:
     """Note 7 of the comparison table: R^2 eta3 should stay bounded as chains become slower."""
     found = []

@@ -25,7 +25,7 @@ from gainbias.theory.statements.two_chains import constant
 from gainbias.types import Bools, Floats, Ints
 
 MOST_PATHS = 3_000
-"""PathLaw are followed until there are more than this."""
+"""Paths are followed until there are more than this."""
 
 STEPS_TO_TRY = (0.5, 0.1)
 """Constant steps that are tried; the mixing time at their level is short for small cases."""

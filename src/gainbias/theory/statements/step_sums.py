@@ -191,10 +191,3 @@ def geometric_overlap(case: ChainCase, wrong: bool) -> float:
             terms = pair[0] ** np.arange(k - 1, -1, -1.0) * pair[1] ** np.arange(k)
             worst = max(worst, over(float(terms.sum()), k * max(pair) ** (k if wrong else k - 1)))
     return worst
-
-
-def geometric_sum_is_larger() -> Refutation:
-    """The case of finding 5: four terms of 1/8, against 4 / 16."""
-    return Refutation(
-        0.5, 0.25, "the sum with kappa = G_1 = 1/2 and four terms, against the printed 4 (1/2)^4"
-    )
