@@ -26,6 +26,7 @@ from gainbias.model.solve import leaking, residual, vectors
 from gainbias.model.solve.elimination import branches, law, numeric, orders, solver, symbolic
 from gainbias.model.solve.elimination import tree as tree_of
 from gainbias.model.solve.solution import Budget
+from gainbias.model.solve.vectors import rows_of
 from gainbias.progress import Watch
 from tests.oracles.expanders import random_dyadic_transitions
 from tests.oracles.lattices import grid_transitions
@@ -332,7 +333,7 @@ class TestExpandingGraphs:
 
     def near(self, chain: sparse.csr_array, start: int = 0) -> tuple[int, int]:
         n = chain.shape[0]
-        return solver.states_near(chain.indptr, chain.indices, start, n // 10, orders.most_neighbours(n))
+        return solver.states_near(rows_of(chain), start, n // 10, orders.most_neighbours(n))
 
     def test_a_tenth_of_a_random_graph_is_a_few_steps_away(self) -> None:
         found, steps = self.near(random_graph(5000).csr)

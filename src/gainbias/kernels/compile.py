@@ -35,7 +35,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba.core import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, typeof_impl
 
 from gainbias.kernels.cache import cache_folder, is_own, kernel_digest
 from gainbias.kernels.numba_internals import part_compiler
@@ -263,11 +263,31 @@ class ByType:
 
 
 def _compile(function: Function, **options: Any) -> Function:
-    compiled: Any = numba.njit(nogil=True, **OPTIONS, **options)(function)
+    options = {"nogil": True, **OPTIONS, **options}
+    compiled: Any = numba.njit(**options)(function)
     settings: Any = numba.config
     if not settings.DISABLE_JIT:
         compiled.compile = _undisturbed(compiled)
+        if _PART_COMPILER is not None:
+            options |= {"no_cpython_wrapper": True, "pipeline_class": _PART_COMPILER}
+            compiled.part_form = functools.cache(lambda: _part_form(function, options))
     return cast(Function, compiled)
+
+
+def _part_form(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Return a function as a part of kernels, with one form for all numbers, also for those in the source."""
+    part: Any = numba.njit(**options)(function)
+    compile_for = part.compile
+    part.compile = lambda arguments: compile_for(tuple(map(types.unliteral, arguments)))
+    return part
+
+
+def _inside_kernels(called: Any, _: object) -> Any:
+    """Return the type of a compiled function that a kernel calls: if there is a part form, this is called."""
+    return types.Dispatcher(called.part_form() if hasattr(called, "part_form") else called)
+
+
+typeof_impl.register(type(numba.jit(nopython=True)(lambda: None)))(_inside_kernels)
 
 
 def _undisturbed(compiled: Any) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks, constant_like, empty_vector, is_elsewhere, kernel
+from gainbias.kernels import bare_kernel, by_blocks, constant_like, empty_vector, is_elsewhere, kernel
 from gainbias.types import Floats, Ints
 
 LARGEST, SMALLER = 2.0**950, 2.0**-64
@@ -176,7 +176,7 @@ def write_means(
         high[i], low[i] = add_exactly(high[i], lost + mean_low)
 
 
-@kernel
+@bare_kernel
 def add_exactly(a: float, b: float) -> tuple[float, float]:
     """Return the rounded sum and the rounded-off part (Knuth)."""
     total = a + b
@@ -184,7 +184,7 @@ def add_exactly(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - part)) + (b - part)
 
 
-@kernel
+@bare_kernel
 def multiply_exactly(a: float, b: float) -> tuple[float, float]:
     """Return the rounded product and the rounded-off part (Dekker, Veltkamp)."""
     product = a * b

@@ -160,7 +160,8 @@ def test_counts_do_not_walk_the_same_long_path_again_and_again() -> None:
         size = tree.subtree_sizes(parent)
         first, counts = order - size + 1, (size == 1).astype(np.int64)
         facts = graph.indptr, graph.indices, order, order, parent, first
-        run = lines_run(count, *facts, 0, n, order[:0], ancestor, counts)
+        room = np.full((2, n), -1, np.int32)
+        run = lines_run(count, *facts, 0, n, order[:0], ancestor, counts, *room, np.empty((0, 4), int))
         fill = naive_fill(graph.toarray(), order.tolist())
         assert counts.tolist() == [1 + len(later) for later in fill]
         return run

@@ -15,6 +15,7 @@ import scipy.sparse as sparse
 from gainbias.model.solve.elimination import orders, solver
 from gainbias.model.solve.elimination.orders import MANY_TO_ORDER, SMALLEST_PART, minimum_degree
 from gainbias.model.solve.elimination.symbolic import symmetric_pattern
+from gainbias.model.solve.vectors import rows_of
 
 Graph = list[list[int]]
 
@@ -59,19 +60,22 @@ def both_forms(kernel: Any) -> list[Callable[..., Any]]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_search_visits_level_by_level_and_then_what_it_has_not_reached(seed: int) -> None:
+def test_a_search_visits_level_by_level_and_then_what_it_has_not_reached(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph = random_graph(seed, degree=1.5 + seed / 2, symmetric=seed % 2 == 0)
     rows = lists_of(graph)
     for start in (0, 7, 59):
         levels = levels_by_the_plain_rule(rows, start, list(range(60)))
-        for search in both_forms(orders.breadth_first):
-            states, begins = search(graph.indptr, graph.indices, start)
+        for search in both_forms(orders.search):
+            monkeypatch.setattr(orders, "search", search)
+            states, begins = orders.breadth_first(graph.indptr, graph.indices, start)
             assert [part.tolist() for part in np.split(states, begins[1:-1])] == levels
             assert (begins[0], begins[-1]) == (0, 60)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_states_near_one_are_those_of_its_first_levels(seed: int) -> None:
+def test_states_near_one_are_those_of_its_first_levels(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph(seed, degree=4.0, symmetric=False)
     rows, hub = lists_of(graph), 3.0
     for start, enough in ((0, 5), (7, 30), (59, 61)):
@@ -80,15 +84,15 @@ def test_states_near_one_are_those_of_its_first_levels(seed: int) -> None:
             level = {j for i in level if len(rows[i]) <= hub for j in rows[i]} - near
             near |= level
             steps += 1
-        for search in both_forms(solver.states_near):
-            assert search(graph.indptr, graph.indices, start, enough, hub) == (len(near), steps)
+        for level_after in both_forms(orders.next_level):
+            monkeypatch.setattr(solver, "next_level", level_after)
+            assert solver.states_near(rows_of(graph), start, enough, hub) == (len(near), steps)
 
 
 def test_a_search_for_states_near_one_ends_after_a_few_steps() -> None:
     path = sparse.diags_array([1.0], offsets=[1], shape=(100, 100)).tocsr()
-    for search in both_forms(solver.states_near):
-        assert search(path.indptr, path.indices, 0, 100, 5.0) == (solver.FEW_STEPS + 1, solver.FEW_STEPS)
-        assert search(path.indptr, path.indices, 90, 100, 5.0) == (10, 10)
+    assert solver.states_near(rows_of(path), 0, 100, 5.0) == (solver.FEW_STEPS + 1, solver.FEW_STEPS)
+    assert solver.states_near(rows_of(path), 90, 100, 5.0) == (10, 10)
 
 
 Cut = tuple[list[int], list[int], list[int]]

@@ -24,12 +24,11 @@ from scipy.sparse.csgraph import connected_components
 from gainbias.kernels import constant, is_large, share_blocks
 from gainbias.model.checks import CsrArray, row_sums
 from gainbias.model.doubled import Doubled
-from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import Factors, factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
 from gainbias.model.solve.residual import bellman_residual
 from gainbias.model.solve.solution import Budget, MethodError, Solver
-from gainbias.model.solve.vectors import inner
+from gainbias.model.solve.vectors import inner, rows_of
 from gainbias.types import Floats
 
 THRESHOLDS = (1e-2, 1e-3, 1e-6, 1e-9)
@@ -143,7 +142,7 @@ class AggregationSolver:
         block_means = self._means(right)
         level = self._coarse.solve((block_means - self._coarse.average(block_means)) / self._scale)
         x = level[self._block_of]
-        rows = Sparse(self._transitions.indptr, self._transitions.indices, self._transitions.data)
+        rows = rows_of(self._transitions)
         inside = self._factors.solve(bellman_residual(rows, right, Doubled(np.zeros(len(x))), Doubled(x)))
         x += inside - self._means(inside)[self._block_of]
         return x - inner(self.stationary, x)

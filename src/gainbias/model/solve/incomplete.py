@@ -22,11 +22,11 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from gainbias.kernels import kernel, share_blocks
 from gainbias.model.checks import CsrArray, row_sums
-from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import RARE_PROBABILITY, busiest_states
 from gainbias.model.solve.iterative import IterativeSolver, Operator, bicgstab, prepare
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_ENTRY, PER_STATE, PER_SWEPT_ENTRY
+from gainbias.model.solve.vectors import rows_of
 from gainbias.types import Floats, Ints
 
 KEPT = 0.9
@@ -99,7 +99,7 @@ def prepare_incomplete(transitions: CsrArray, recurrent: NDArray[np.intp], budge
     if needed > budget.max_memory:
         allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
         raise MethodError(f"incomplete factors need {needed / 1e9:.3g} GB of memory and {allowed}")
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    rows = rows_of(transitions)
     members = recurrent.astype(np.int64)
     root = int(busiest_states(rows, np.array([0, len(members)]), members)[0])
     for _ in range(2):

@@ -41,7 +41,7 @@ from gainbias.model.solve.elimination.symbolic import (
 )
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, available_memory
 from gainbias.model.solve.turns import Meter
-from gainbias.model.solve.vectors import combined, gathered, inner, largest_of, length, multiply
+from gainbias.model.solve.vectors import combined, gathered, inner, largest_of, length, multiply, rows_of
 from gainbias.progress import Watch
 from gainbias.types import Floats, Ints
 
@@ -334,8 +334,9 @@ def _candidates(
     m = len(states)
 
     def chain(solve: Callable[[Floats], Floats], method: str) -> LeakingChain:
-        rows = Sparse(from_inside.indptr, from_inside.indices, from_inside.data)
-        return LeakingChain(rows, states, csr.shape[1], leak, scale, solve, leaving, exits, method)
+        return LeakingChain(
+            rows_of(from_inside), states, csr.shape[1], leak, scale, solve, leaving, exits, method
+        )
 
     def eliminated(plan: EliminationPlan, budget: Budget, method: str, *notes: str) -> LeakingChain:
         factors = factorise_chain(inner, leaving, plan, budget)

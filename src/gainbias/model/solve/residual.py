@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks, is_elsewhere, is_large, kernel, share_blocks
+from gainbias.kernels import bare_kernel, by_blocks, is_elsewhere, is_large, share_blocks
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
 from gainbias.model.solve.elimination.numeric import Sparse
@@ -108,7 +108,7 @@ def _chances_of_staying(transitions: CsrArray, x: Floats) -> Floats:
     return out
 
 
-@kernel
+@bare_kernel
 def write_diagonal(rows: Sparse, begin: int, end: int, out: Floats) -> None:
     """Write the diagonal to `out`, from state `begin` to ``end - 1``."""
     for i in range(begin, end):
@@ -118,7 +118,7 @@ def write_diagonal(rows: Sparse, begin: int, end: int, out: Floats) -> None:
                 out[i] += rows.data[entry]
 
 
-@kernel
+@bare_kernel
 def write_residual(
     rows: Sparse,
     rewards: Floats,
@@ -152,7 +152,7 @@ def write_residual(
         size[i] = total
 
 
-@kernel
+@bare_kernel
 def write_balance(
     rows: Sparse,
     columns: Sparse,
@@ -196,7 +196,7 @@ def write_balance(
         size[j] = total
 
 
-@kernel
+@bare_kernel
 def write_class_sums(
     class_of: Ints,
     weights: Floats,

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.kernels import (
+    bare_kernel,
     by_blocks,
     constant,
     constant_like,
     is_elsewhere,
-    kernel,
     plain_form,
     share_blocks,
 )
@@ -313,7 +313,7 @@ def _squared_jumps(
     return squares, slack, unsettled
 
 
-@kernel
+@bare_kernel
 def write_squared_jumps(
     rows: Sparse,
     high: Floats,

@@ -15,17 +15,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from math import sqrt
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sparse
+from numpy.typing import NDArray
 
 from gainbias.kernels import (
     bare_kernel,
     empty_vector,
     is_elsewhere,
     is_large,
-    kernel,
     share_blocks,
     share_runs,
     threads,
@@ -33,6 +33,8 @@ from gainbias.kernels import (
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.types import Floats, Ints
+
+Array = TypeVar("Array", bound=NDArray[Any])
 
 MOST_GROUPS_OF_ROWS = 256
 """Entries of a matrix that is transposed are counted for at most this many groups of rows."""
@@ -53,8 +55,25 @@ def each_state(function: Callable[..., None], inputs: tuple[Any, ...], *outputs:
     vector: Any = outputs[0]
     if is_elsewhere(vector):
         vector.launch(function, inputs, *outputs)
-    else:
-        share_runs(lambda begin, end: function(*inputs, begin, end, *outputs), len(vector))
+        return
+    inputs = tuple(to_read(part) if isinstance(part, np.ndarray) else part for part in inputs)
+    share_runs(lambda begin, end: function(*inputs, begin, end, *outputs), len(vector))
+
+
+def to_read(vector: Array) -> Array:
+    """Return a view of an array that cannot be written to.
+
+    Kernels are compiled separately for arrays that are read-only and for others. What a kernel only reads
+    goes through here, so that it is compiled once.
+
+    Examples
+    --------
+    >>> to_read(np.ones(2)).flags.writeable
+    False
+    """
+    view = vector.view()
+    view.flags.writeable = False
+    return view
 
 
 def vector_like(x: Floats) -> Floats:
@@ -76,8 +95,10 @@ def here(x: Floats) -> Floats:
 
 
 def rows_of(matrix: CsrArray) -> Sparse:
-    """Return a matrix by its rows, for kernels."""
-    return Sparse(matrix.indptr, matrix.indices, matrix.data)
+    """Return a matrix by its rows, for kernels that only read it."""
+    if is_elsewhere(matrix.data):
+        return Sparse(matrix.indptr, matrix.indices, matrix.data)
+    return Sparse(to_read(matrix.indptr), to_read(matrix.indices), to_read(matrix.data))
 
 
 def row_lengths(rows: Sparse, x: Floats) -> Floats | Ints:
@@ -125,7 +146,7 @@ def inner(a: Floats, b: Floats) -> float:
     if not is_large(n):
         return float(np.einsum("i,i->", a, b))
     grain = threads.GRAIN
-    sums = np.empty(-(-n // grain))
+    sums, a, b = np.empty(-(-n // grain)), to_read(a), to_read(b)
     share_runs(lambda begin, end: write_sums(a[begin:end], b[begin:end], grain, sums[begin // grain :]), n)
     return float(sums.sum())
 
@@ -218,7 +239,7 @@ def combined(x: Floats, factor: float, y: Floats, out: Floats | None = None) -> 
     """
     if is_elsewhere(x) or not is_large(len(x)):
         return np.add(x, factor * y, out=out)
-    found = empty_vector(len(x)) if out is None else out
+    found, x, y = empty_vector(len(x)) if out is None else out, to_read(x), to_read(y)
     share_runs(
         lambda begin, end: write_combined(x[begin:end], factor, y[begin:end], found[begin:end]), len(x)
     )
@@ -266,7 +287,7 @@ def gathered(x: Floats, places: Ints) -> Floats:
     """
     if not is_large(len(places)):
         return np.asarray(x[places])
-    out = empty_vector(len(places))
+    out, x, places = empty_vector(len(places)), to_read(x), to_read(places)
     share_runs(lambda begin, end: write_gathered(x, places[begin:end], out[begin:end]), len(places))
     return out
 
@@ -365,8 +386,7 @@ def class_totals(class_of: Ints, num_classes: int, values: Floats) -> Floats:
 def columns_of(rows: Sparse) -> Sparse:
     """Return the columns of a square matrix that is given by its rows, as the rows of its transpose."""
     n = len(rows.indptr) - 1
-    columns = transposed(sparse.csr_array((rows.data, rows.indices, rows.indptr), (n, n)))
-    return Sparse(columns.indptr, columns.indices, columns.data)
+    return rows_of(transposed(sparse.csr_array((rows.data, rows.indices, rows.indptr), (n, n))))
 
 
 def transposed(matrix: CsrArray) -> CsrArray:
@@ -380,10 +400,14 @@ def transposed(matrix: CsrArray) -> CsrArray:
         return matrix.T.tocsr()
     columns_together = threads.STATES_TOGETHER
     rows_together = max(columns_together, -(-n // MOST_GROUPS_OF_ROWS))
-    rows = Sparse(matrix.indptr, matrix.indices, matrix.data)
-    counts = np.array(
-        share_blocks(lambda begin, end: count_targets(rows, begin, end, columns_together), n, rows_together)
-    )
+    rows = rows_of(matrix)
+
+    def count(begin: int, end: int) -> Ints:
+        counts = np.zeros(-(-n // columns_together), np.int64)
+        count_targets(rows, begin, end, columns_together, counts)
+        return counts
+
+    counts = np.array(share_blocks(count, n, rows_together))
     # Group after group of columns, and in each of them one group of rows after the other.
     ends = np.cumsum(counts.T).reshape(counts.T.shape).T
     start = ends - counts
@@ -400,23 +424,21 @@ def transposed(matrix: CsrArray) -> CsrArray:
     found.indptr[0] = 0
 
     def sort(begin: int, end: int) -> None:
-        group = begin // columns_together
-        sort_group(source, target, values, begin, end, start[0, group], ends[-1, group], found)
+        group, place = begin // columns_together, np.zeros(end - begin + 1, np.int64)
+        sort_group(source, target, values, begin, end, start[0, group], ends[-1, group], place, found)
 
     share_blocks(sort, n, columns_together)
     return sparse.csr_array((found.data, found.indices, found.indptr), matrix.shape)
 
 
-@kernel
-def count_targets(rows: Sparse, begin: int, end: int, together: int) -> Ints:
-    """Return how many entries of the rows `begin` to ``end - 1`` are in each group of columns."""
-    counts = np.zeros(-(-(len(rows.indptr) - 1) // together), np.int64)
+@bare_kernel
+def count_targets(rows: Sparse, begin: int, end: int, together: int, counts: Ints) -> None:
+    """Count in `counts` how many entries of the rows `begin` to ``end - 1`` are in each group of columns."""
     for entry in range(rows.indptr[begin], rows.indptr[end]):
         counts[rows.indices[entry] // together] += 1
-    return counts
 
 
-@kernel
+@bare_kernel
 def group_entries(
     rows: Sparse, begin: int, end: int, together: int, place: Ints, source: Ints, target: Ints, values: Floats
 ) -> None:
@@ -430,12 +452,22 @@ def group_entries(
             place[group] += 1
 
 
-@kernel
+@bare_kernel
 def sort_group(
-    source: Ints, target: Ints, values: Floats, begin: int, end: int, low: int, high: int, found: Sparse
+    source: Ints,
+    target: Ints,
+    values: Floats,
+    begin: int,
+    end: int,
+    low: int,
+    high: int,
+    place: Ints,
+    found: Sparse,
 ) -> None:
-    """Write the entries `low` to ``high - 1``, of the columns `begin` to ``end - 1``, to their columns."""
-    place = np.zeros(end - begin + 1, np.int64)
+    """Write the entries `low` to ``high - 1``, of the columns `begin` to ``end - 1``, to their columns.
+
+    There is one more `place` than columns; all are 0 so far.
+    """
     for entry in range(low, high):
         place[target[entry] - begin + 1] += 1
     place[0] = low
@@ -468,7 +500,7 @@ def separated(matrix: CsrArray, kept: Ints, apart: Ints) -> tuple[CsrArray, CsrA
     place = np.empty(n, np.int32)
     place[kept] = np.arange(count, dtype=np.int32)
     place[apart] = -1 - np.arange(len(apart), dtype=np.int32)
-    whole = Sparse(matrix.indptr, matrix.indices, matrix.data)
+    whole = rows_of(matrix)
     parts = []
     for sign, columns in ((1, count), (-1, len(apart))):
         indptr = np.zeros(count + 1, matrix.indptr.dtype)

@@ -328,10 +328,10 @@ def _eliminate_joint(
     assemble_front(square, leak, f, where, fronts, rows, columns, leak_in)
     # As in `factorise` the last child comes first.
     for child in reversed(branch.children):
-        positions, handed = branches.parts[child].outside, rests.pop(child)
+        place, handed = where[branches.parts[child].outside].astype(np.int64), rests.pop(child)
         share_blocks(
-            lambda low, high, p=positions, h=handed: add_rest(square, leak, where, p, h, low, high),  # type: ignore[misc]
-            len(positions),
+            lambda low, high, p=place, h=handed: add_rest(square, leak, p, len(p), h, low, high),  # type: ignore[misc]
+            len(place),
             together,
         )
     if branch.is_wide:

@@ -41,7 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks, constant, kernel, share_blocks
+from gainbias.kernels import bare_kernel, by_blocks, constant, share_blocks
 from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
@@ -84,19 +84,22 @@ def elimination_rounding(fronts: Fronts, values: Floats) -> float:
     triangular solves add at most 8 roundings for each state.
     """
     # EPSILON is two roundings.
-    count = len(fronts.first) - 1
+    count, widest = len(fronts.first) - 1, int(np.diff(fronts.first).max(initial=0))
     counts = share_blocks(
-        lambda begin, end: count_disturbances(fronts, values, begin, end), count, FRONTS_TOGETHER
+        lambda begin, end: count_disturbances(fronts, values, begin, end, np.empty((2, widest))),
+        count,
+        FRONTS_TOGETHER,
     )
     # These are whole numbers, so that their order does not matter.
     return EPSILON * (sum(counts) + 4.0 * len(fronts.order))
 
 
-@kernel
-def count_disturbances(fronts: Fronts, values: Floats, begin: int, end: int) -> float:
+@bare_kernel
+def count_disturbances(fronts: Fronts, values: Floats, begin: int, end: int, room: Floats) -> float:
     """Return the sum of r (s + 4) over states, counting the entries of the factors that are not 0.
 
-    The states are those of the fronts `begin` to ``end - 1``.
+    The states are those of the fronts `begin` to ``end - 1``. There is `room` for two numbers for each state
+    of the widest one, (2, widest).
     """
     first, start, offset = fronts.first, fronts.start, fronts.offset
     total = 0.0
@@ -104,9 +107,10 @@ def count_disturbances(fronts: Fronts, values: Floats, begin: int, end: int) -> 
         wide = first[f + 1] - first[f]
         rest = start[f + 1] - start[f]
         size = wide + rest
-        leads = np.zeros(wide)
-        entered = np.zeros(wide)
+        leads, entered = room[0], room[1]
         place = offset[f]
+        for p in range(wide):
+            leads[p] = entered[p] = 0.0
         for p in range(wide):
             for j in range(size):
                 if values[place] != 0.0:
@@ -125,7 +129,6 @@ def count_disturbances(fronts: Fronts, values: Floats, begin: int, end: int) -> 
     return total
 
 
-@kernel
 def loses_products(fronts: Fronts, values: Floats, leak: Floats) -> bool:
     """Return whether a product inside the elimination may have been too small for all of its digits.
 
@@ -136,13 +139,20 @@ def loses_products(fronts: Fronts, values: Floats, leak: Floats) -> bool:
     leak : (n,) array
         Probability of leaving the eliminated states, by position; it is overwritten.
     """
+    return find_lost_product(fronts, values, leak, np.empty((2, np.diff(fronts.first).max(initial=0))))
+
+
+@bare_kernel
+def find_lost_product(fronts: Fronts, values: Floats, leak: Floats, room: Floats) -> bool:
+    """Do the work of `loses_products`, with `room` for two numbers for each state of the widest front."""
     first, start, boundary, offset = fronts.first, fronts.start, fronts.boundary, fronts.offset
     for f in range(len(first) - 1):
         begin, wide = first[f], first[f + 1] - first[f]
         rest = start[f + 1] - start[f]
         size = wide + rest
-        share = np.full(wide, np.inf)
-        onward = np.full(wide, np.inf)
+        share, onward = room[0], room[1]
+        for p in range(wide):
+            share[p] = onward[p] = np.inf
         for i in range(size):
             row = offset[f] + (i * size if i < wide else wide * size + (i - wide) * wide)
             at = begin + i if i < wide else boundary[start[f] + i - wide]

@@ -22,11 +22,12 @@ wide) block of multipliers.
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import bare_kernel, kernel, plain_form
+from gainbias.kernels import bare_kernel, plain_form
 from gainbias.types import Floats, Ints
 
 PANEL = 32
@@ -73,7 +74,6 @@ class Fronts(NamedTuple):
     offset: Ints
 
 
-@kernel
 def factorise(
     rows: Sparse,
     columns: Sparse,
@@ -105,11 +105,36 @@ def factorise(
     progress : (2,) array
         ``progress[0]`` counts flops; a non-zero ``progress[1]`` stops the work.
     """
-    first, start, offset = fronts.first, fronts.start, fronts.offset
-    count = end_front - begin_front
     where = np.empty(len(fronts.order), np.int32)
-    waiting = np.empty(count, np.int32)
-    rest_at = np.empty(count, np.int64)
+    waiting, rest_at = np.empty((2, end_front - begin_front), np.int64)
+    leak = np.empty(isqrt(len(work)))
+    place = np.empty(len(leak), np.int64)
+    eliminate_fronts(
+        rows, columns, leak_in, fronts, begin_front, end_front, factors,
+        where, waiting, rest_at, leak, place, stack, work, progress,
+    )  # fmt: skip
+
+
+@bare_kernel
+def eliminate_fronts(
+    rows: Sparse,
+    columns: Sparse,
+    leak_in: Floats,
+    fronts: Fronts,
+    begin_front: int,
+    end_front: int,
+    factors: Floats,
+    where: Ints,
+    waiting: Ints,
+    rest_at: Ints,
+    leak_room: Floats,
+    place: Ints,
+    stack: Floats,
+    work: Floats,
+    progress: Floats,
+) -> None:
+    """Do the work of `factorise`, which makes the room for it."""
+    first, start, offset = fronts.first, fronts.start, fronts.offset
     num_waiting = 0
     top = 0
     for f in range(begin_front, end_front):
@@ -121,14 +146,18 @@ def factorise(
         front = work[: size * size].reshape((size, size))
         for i in range(size * size):
             work[i] = 0.0
-        leak = np.zeros(size)
+        leak = leak_room[:size]
+        for i in range(size):
+            leak[i] = 0.0
         assemble_front(front, leak, f, where, fronts, rows, columns, leak_in)
         for _ in range(fronts.num_children[f]):
             num_waiting -= 1
             child = waiting[num_waiting]
             top = rest_at[child - begin_front]
             positions = fronts.boundary[start[child] : start[child + 1]]
-            add_rest(front, leak, where, positions, stack[top:], 0, len(positions))
+            for i in range(len(positions)):
+                place[i] = where[positions[i]]
+            add_rest(front, leak, place, len(positions), stack[top:], 0, len(positions))
         eliminate_front(work[: size * size], size, leak, wide, progress)
         keep_front(work, size, wide, leak, factors[offset[f] : offset[f + 1]], stack[top:], 0, size)
         rest_at[f - begin_front] = top
@@ -169,23 +198,17 @@ def assemble_front(
                 front[where[i], j - begin] += columns.data[entry]
 
 
-@kernel
-def add_rest(
-    front: Floats, leak: Floats, where: Ints, positions: Ints, rest: Floats, low: int, high: int
-) -> None:
+@bare_kernel
+def add_rest(front: Floats, leak: Floats, place: Ints, size: int, rest: Floats, low: int, high: int) -> None:
     """Add what the elimination of a child left over (a square block, then leaks) to its parent's front.
 
-    Only the rows `low` to ``high - 1`` of what was left are added.
+    Only the rows `low` to ``high - 1`` of what was left are added. Row i belongs to row ``place[i]``.
     """
-    size = len(positions)
-    local = np.empty(size, np.int64)
-    for i in range(size):
-        local[i] = where[positions[i]]
     for i in range(low, high):
-        row = local[i]
+        row = place[i]
         leak[row] += rest[size * size + i]
         for j in range(size):
-            front[row, local[j]] += rest[i * size + j]
+            front[row, place[j]] += rest[i * size + j]
 
 
 @bare_kernel

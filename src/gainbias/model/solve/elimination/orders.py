@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import spilu
 
-from gainbias.kernels import kernel, share_out
+from gainbias.kernels import bare_kernel, kernel, share_out
 from gainbias.types import Ints
 
 SMALL_PART, SMALLEST_PART = 10_000, 8
@@ -63,18 +63,28 @@ def widest_level(graph: sp.csr_array) -> tuple[int, Levels | None]:
             return len(hubs), None
         graph = graph[others][:, others].tocsr()
     states, _ = breadth_first(graph.indptr, graph.indices, 0)
-    levels = Levels(*breadth_first(graph.indptr, graph.indices, states[-1]))
+    levels = Levels(*breadth_first(graph.indptr, graph.indices, int(states[-1])))
     return int(np.diff(levels.start).max()), None if hubs.any() else levels
 
 
-@kernel
 def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[Ints, Ints]:
     """Return the states in breadth-first order from `start`, (n,), and where each level begins, and the end.
 
     States that are not reached are searched afterwards, part by part.
     """
     n = len(indptr) - 1
-    queue, level, seen = np.empty(n, np.int32), np.empty(n + 1, np.int32), np.zeros(n, np.uint8)
+    queue, level = np.empty(n, np.int32), np.empty(n + 1, np.int32)
+    levels = search(indptr, indices, start, queue, level, np.zeros(n, np.uint8))
+    return queue, level[: levels + 1].copy()
+
+
+@bare_kernel
+def search(indptr: Ints, indices: Ints, start: int, queue: Ints, level: Ints, seen: NDArray[np.uint8]) -> int:
+    """Do the work of `breadth_first`: write the states to `queue` and where levels begin to `level`.
+
+    Returns the number of levels. Of each state `seen` says whether the search has been there; nowhere yet.
+    """
+    n = len(queue)
     queue[0], seen[start] = start, 1
     begin, end, levels, unseen = 0, 1, 0, 0
     while end < n or begin < end:
@@ -87,10 +97,10 @@ def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[Ints, Ints]:
         levels += 1
         begin, end = end, next_level(indptr, indices, queue, seen, begin, end, np.inf)
     level[levels] = n
-    return queue, level[: levels + 1].copy()
+    return levels
 
 
-@kernel
+@bare_kernel
 def next_level(
     indptr: Ints, indices: Ints, queue: Ints, seen: NDArray[np.uint8], begin: int, end: int, hub: float
 ) -> int:

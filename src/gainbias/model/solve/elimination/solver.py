@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import by_blocks, constant, is_large, kernel
+from gainbias.kernels import bare_kernel, by_blocks, constant, is_large
 from gainbias.model.checks import EPSILON, CsrArray, row_sums
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.branches import (
@@ -67,6 +67,7 @@ from gainbias.model.solve.vectors import (
     gathered,
     inner,
     largest_of,
+    rows_of,
     scatter,
     separated,
     transposed,
@@ -116,7 +117,7 @@ class EliminationSolver:
     @cached_property
     def law(self) -> Law:
         """The stationary law with twice the digits, and bounds on its error and on that of `stationary`."""
-        rows = Sparse(self._transitions.indptr, self._transitions.indices, self._transitions.data)
+        rows = rows_of(self._transitions)
 
         def solve(left: Floats) -> Floats:
             given = gathered(left, self._others)
@@ -271,7 +272,7 @@ def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: 
     MethodError
         When the fill does not fit, or the numbers leave the range of floating point.
     """
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    rows = rows_of(transitions)
     sizes = np.array([len(states) for states in structure.recurrent])
     members = np.concatenate(structure.recurrent).astype(np.int64)
     class_start = np.concatenate([[0], np.cumsum(sizes)])
@@ -303,23 +304,23 @@ def _wait_if_hopeless(rows: Sparse, start: int, budget: Budget) -> None:
     wide, so that much will fill in.
     """
     n, entries = len(rows.indptr) - 1, len(rows.indices)
-    near, steps = states_near(rows.indptr, rows.indices, start, n // 10, most_neighbours(n))
+    near, steps = states_near(rows, start, n // 10, most_neighbours(n))
     least = predicted_flops(n, entries, near // max(steps, 1)) if near >= n // 10 else 0.0
     if PER_OPERATION * least > HOPELESS_PRODUCTS * PER_ENTRY * entries:
         budget.meter.predict(0.0, least, 0.0)
 
 
-@kernel
-def states_near(indptr: Ints, indices: Ints, start: int, enough: int, hub: float) -> tuple[int, int]:
+def states_near(rows: Sparse, start: int, enough: int, hub: float) -> tuple[int, int]:
     """Return how many states can be reached from `start`, and in how many steps, until they are enough.
 
     The search ends after `FEW_STEPS` steps, and goes on from no state with more than `hub` successors.
     """
-    queue, seen = np.empty(len(indptr) - 1, np.int32), np.zeros(len(indptr) - 1, np.uint8)
+    n = len(rows.indptr) - 1
+    queue, seen = np.empty(n, np.int32), np.zeros(n, np.uint8)
     queue[0], seen[start] = start, 1
     begin, end, steps = 0, 1, 0
     while begin < end and end < enough and steps < FEW_STEPS:
-        begin, end = end, next_level(indptr, indices, queue, seen, begin, end, hub)
+        begin, end = end, next_level(rows.indptr, rows.indices, queue, seen, begin, end, hub)
         steps += 1
     return end, steps
 
@@ -443,11 +444,9 @@ def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, 
         allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
         raise MethodError(f"elimination needs {needed / 1e9:.3g} GB of memory and {allowed}")
     budget.meter.plan(plan.flops, plan.factor_entries)
-    columns = transposed(transitions)
+    rows, back = rows_of(transitions), rows_of(transposed(transitions))
     values = np.empty(plan.factor_entries)
     progress = np.zeros(2)
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
-    back = Sparse(columns.indptr, columns.indices, columns.data)
     branches = find_branches(plan.fronts)
 
     def work() -> None:
@@ -462,7 +461,6 @@ def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, 
     return Factors(plan.fronts, values, branches)
 
 
-@kernel
 def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
     """Return a state of each recurrent class that is visited often, found by a walk.
 
@@ -481,8 +479,15 @@ def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
     """
     num_states = len(rows.indptr) - 1
     roots = np.empty(len(class_start) - 1, np.int64)
-    seen = np.zeros(num_states, np.int64)
-    time = np.zeros(num_states)
+    walk(rows, class_start, members, roots, np.zeros(num_states, np.int64), np.zeros(num_states))
+    return roots
+
+
+@bare_kernel
+def walk(
+    rows: Sparse, class_start: Ints, members: Ints, roots: Ints, seen: NDArray[np.int64], time: Floats
+) -> None:
+    """Do the work of `busiest_states`; `seen` and `time` are zeros, one for each state."""
     seed = 1
     for c in range(len(roots)):
         state = members[class_start[c]]
@@ -508,10 +513,9 @@ def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
                 if time[state] > most:
                     most = time[state]
                     roots[c] = state
-    return roots
 
 
-@kernel
+@bare_kernel
 def next_state(rows: Sparse, state: int, seed: int) -> tuple[int, float, int]:
     """Return the state after `state` is left, the mean time that is spent there, and the next seed."""
     seed = seed * 48271 % 2147483647
@@ -526,7 +530,7 @@ def next_state(rows: Sparse, state: int, seed: int) -> tuple[int, float, int]:
     return reached, 1.0 / exit_probability(rows, reached), seed
 
 
-@kernel
+@bare_kernel
 def exit_probability(rows: Sparse, state: int) -> float:
     """Return the probability of leaving `state`, as a sum: one minus that of staying would round."""
     total = 0.0

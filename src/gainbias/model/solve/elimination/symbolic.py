@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from gainbias.kernels import bare_kernel, is_large, kernel, share_out, share_runs
+from gainbias.kernels import bare_kernel, inlined, is_large, share_out, share_runs
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
 from gainbias.model.solve.elimination.orders import (
     dissected_order,
@@ -37,6 +37,7 @@ from gainbias.model.solve.elimination.orders import (
 from gainbias.model.solve.elimination.tree import (
     SUBTREES,
     Parts,
+    children_of,
     column_counts,
     cut_tree,
     elimination_tree,
@@ -45,9 +46,9 @@ from gainbias.model.solve.elimination.tree import (
 )
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_OPERATION, PER_ORDERED_ENTRY, PER_ORDERED_STATE
-from gainbias.model.solve.vectors import transposed
+from gainbias.model.solve.vectors import rows_of, transposed
 from gainbias.progress import OutOfTimeError
-from gainbias.types import Ints
+from gainbias.types import Floats, Ints
 
 SMALL = 5_000
 """Below this size even an expanding graph is ordered in about a second."""
@@ -228,9 +229,7 @@ def symmetric_pattern(transitions: sp.csr_array) -> sp.csr_array:
         both.sort_indices()
         both.data.fill(1)
         return both
-    columns = transposed(transitions)
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
-    back = Sparse(columns.indptr, columns.indices, columns.data)
+    rows, back = rows_of(transitions), rows_of(transposed(transitions))
     indptr = np.zeros(n + 1, transitions.indptr.dtype)
     no_room = np.empty(0, transitions.indices.dtype)
     share_runs(lambda begin, end: merge_patterns(rows, back, begin, end, indptr, no_room), n)
@@ -318,14 +317,22 @@ def _plan(
     return EliminationPlan(fronts, int(offset[-1]), int(stack), int(largest), float(flops))
 
 
-@kernel
 def front_limits(parent: Ints, counts: Ints) -> Ints:
     """Return where each front begins, and the end; a front joins its last child if that adds few zeros."""
+    first = np.empty(len(parent) + 1, np.int32)
+    # These are whole numbers, so that they are not rounded.
+    filled = np.append(0.0, np.cumsum(counts, dtype=np.float64))
+    fronts = join_children(parent, counts, filled, first)
+    return first[: fronts + 1].copy()
+
+
+@bare_kernel
+def join_children(parent: Ints, counts: Ints, filled: Floats, first: Ints) -> int:
+    """Write to `first` what `front_limits` returns, and return the number of fronts.
+
+    The counts of the states before j add up to ``filled[j]``.
+    """
     n = len(parent)
-    first = np.empty(n + 1, np.int32)
-    filled = np.zeros(n + 1, np.float64)
-    for j in range(n):
-        filled[j + 1] = filled[j] + counts[j]
     fronts = 0
     for j in range(n):
         first[fronts] = j
@@ -341,7 +348,7 @@ def front_limits(parent: Ints, counts: Ints) -> Ints:
                 break
             fronts -= 1
     first[fronts] = n
-    return first[: fronts + 1].copy()
+    return fronts
 
 
 def _front_boundaries(
@@ -349,36 +356,27 @@ def _front_boundaries(
 ) -> Ints:
     """Return the later positions that each front touches, ascending; several threads look at subtrees."""
     boundary = np.empty(start[-1], np.int32)
-    below = first_children(front_parent)
+    below = children_of(front_parent)
     plan = graph.indptr, graph.indices, order, position, first, start
     last, size, is_low = cut_tree(front_parent, np.diff(start).astype(np.float64), SUBTREES)
     subtrees = np.flatnonzero(is_low[last]) if is_large(len(order)) else last[:0]
 
+    def write(which: Ints) -> None:
+        write_boundaries(*plan, *below, which, np.full(len(order), -1, np.int32), boundary)
+
     def work(k: int) -> None:
         end = last[subtrees[k]] + 1
-        write_boundaries(*plan, *below, np.arange(end - size[end - 1], end), boundary)
+        write(np.arange(end - size[end - 1], end))
 
     share_out(work, len(subtrees))
     left = np.ones(len(first) - 1, bool)
     for end in last[subtrees] + 1:
         left[end - size[end - 1] : end] = False
-    write_boundaries(*plan, *below, np.flatnonzero(left), boundary)
+    write(np.flatnonzero(left))
     return boundary
 
 
-@kernel
-def first_children(parent: Ints) -> tuple[Ints, Ints]:
-    """Return a child of each node, and the next child of the same parent; -1 where there is none."""
-    child = np.full(len(parent), -1, np.int32)
-    sibling = np.full(len(parent), -1, np.int32)
-    for node in range(len(parent)):
-        if parent[node] >= 0:
-            sibling[node] = child[parent[node]]
-            child[parent[node]] = node
-    return child, sibling
-
-
-@kernel
+@bare_kernel
 def write_boundaries(
     indptr: Ints,
     indices: Ints,
@@ -389,10 +387,13 @@ def write_boundaries(
     child: Ints,
     sibling: Ints,
     which: Ints,
+    seen: Ints,
     boundary: Ints,
 ) -> None:
-    """Write to `boundary` the later positions that the fronts `which` touch, ascending, children first."""
-    seen = np.full(len(order), -1, np.int32)
+    """Write to `boundary` the later positions that the fronts `which` touch, ascending, children first.
+
+    The last of these fronts that has touched each position goes to `seen`, where all are -1 so far.
+    """
     for front in which:
         last = first[front + 1] - 1
         end = start[front]
@@ -412,13 +413,33 @@ def write_boundaries(
                     boundary[end] = i
                     end += 1
             below = sibling[below]
-        boundary[start[front] : end].sort()
+        sort_ascending(boundary, start[front], end)
 
 
-@kernel
+@inlined
+def sort_ascending(numbers: Ints, begin: int, end: int) -> None:
+    """Sort ``numbers[begin:end]`` (Shell 1959); the sort of NumPy would be half a second of compiling."""
+    gap = 1
+    while gap < (end - begin) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for at in range(begin + gap, end):
+            number, place = numbers[at], at
+            while place >= begin + gap and numbers[place - gap] > number:
+                numbers[place] = numbers[place - gap]
+                place -= gap
+            numbers[place] = number
+        gap //= 3
+
+
 def work_sizes(first: Ints, start: Ints, num_children: Ints) -> tuple[float, float, float]:
     """Return the largest size of the stack of rests, the size of the largest front, and the flops."""
-    rests = np.empty(len(first), np.float64)
+    return measure_work(first, start, num_children, np.empty(len(first)))
+
+
+@bare_kernel
+def measure_work(first: Ints, start: Ints, num_children: Ints, rests: Floats) -> tuple[float, float, float]:
+    """Return what `work_sizes` does; in `rests` there is room for the rests that wait for their parents."""
     waiting = 0
     stack, most, largest, flops = 0.0, 0.0, 0.0, 0.0
     for front in range(len(first) - 1):

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gainbias.kernels import inlined, is_large, kernel, share_out, share_runs
+from gainbias.kernels import bare_kernel, inlined, is_large, share_out, share_runs
 from gainbias.types import Floats, Ints
 
 SUBTREES = 64
@@ -35,7 +35,7 @@ def inverse_of(order: Ints) -> Ints:
     return inverse
 
 
-@kernel
+@bare_kernel
 def write_inverse(order: Ints, begin: int, end: int, inverse: Ints) -> None:
     """Write the place in `order`, from `begin` to ``end - 1``, of each number there to `inverse`."""
     for k in range(begin, end):
@@ -54,7 +54,7 @@ def in_postorder(order: Ints, parent: Ints) -> tuple[Ints, Ints]:
     return new_order, new_parent
 
 
-@kernel
+@bare_kernel
 def write_numbered(
     order: Ints,
     parent: Ints,
@@ -88,7 +88,7 @@ def elimination_tree(graph: sp.csr_array, order: Ints, parts: Parts) -> Ints:
     return parent
 
 
-@kernel
+@bare_kernel
 def climb_tree(
     indptr: Ints, indices: Ints, order: Ints, position: Ints, positions: Ints, parent: Ints, ancestor: Ints
 ) -> None:
@@ -108,20 +108,34 @@ def climb_tree(
                 i = above
 
 
-@kernel
+def children_of(parent: Ints) -> tuple[Ints, Ints]:
+    """Return the first child of each node, and the next child of the same parent; -1 where there is none."""
+    child, sibling = np.full((2, len(parent)), -1, np.int32)
+    write_children(parent, child, sibling)
+    return child, sibling
+
+
+@bare_kernel
+def write_children(parent: Ints, child: Ints, sibling: Ints) -> None:
+    """Write to `child` and `sibling` what `children_of` returns."""
+    for node in range(len(parent) - 1, -1, -1):
+        if parent[node] >= 0:
+            sibling[node] = child[parent[node]]
+            child[parent[node]] = node
+
+
 def postorder(parent: Ints) -> Ints:
     """Return the positions in an order in which every subtree is contiguous and ends with its root."""
-    n = len(parent)
-    child = np.full(n, -1, np.int32)
-    sibling = np.full(n, -1, np.int32)
-    for j in range(n - 1, -1, -1):
-        if parent[j] >= 0:
-            sibling[j] = child[parent[j]]
-            child[parent[j]] = j
-    post = np.empty(n, np.int32)
-    path = np.empty(n, np.int32)
+    post, path = np.empty((2, len(parent)), np.int32)
+    write_postorder(parent, *children_of(parent), path, post)
+    return post
+
+
+@bare_kernel
+def write_postorder(parent: Ints, child: Ints, sibling: Ints, path: Ints, post: Ints) -> None:
+    """Write to `post` what `postorder` returns; `path` is room, and `child` is overwritten."""
     done = 0
-    for root in range(n):
+    for root in range(len(parent)):
         if parent[root] >= 0:
             continue
         depth = 0
@@ -136,7 +150,6 @@ def postorder(parent: Ints) -> Ints:
                 post[done] = j
                 done += 1
                 depth -= 1
-    return post
 
 
 def column_counts(graph: sp.csr_array, order: Ints, position: Ints, parent: Ints) -> Ints:
@@ -156,17 +169,25 @@ def column_counts(graph: sp.csr_array, order: Ints, position: Ints, parent: Ints
     ancestor = np.arange(n, dtype=np.int32)
     tops = np.flatnonzero(size > max(n // SUBTREES, 1)) if is_large(n) else np.empty(0, np.intp)
     begins, ends = _between(tops, n)
-    if len(begins) * len(tops) > MOST_LEAVES_PER_STATE * n:
+    # On a path, say, nearly all are tops, which no other thread can work on.
+    if 2 * len(tops) > n or len(begins) * len(tops) > MOST_LEAVES_PER_STATE * n:
         tops = tops[:0]
         begins, ends = _between(tops, n)
     tree = graph.indptr, graph.indices, order, position, parent, first
 
     def work(k: int) -> Ints:
-        return np.asarray(count_range(*tree, begins[k], ends[k], tops, ancestor, counts))
+        """Write the counts of a range, and return what it says of which numbers in `tops`."""
+        leaf, latest = np.full((2, ends[k] - begins[k] + len(tops)), -1, np.int32)
+        said = np.empty((len(tops), 4), np.int64)
+        count_range(*tree, begins[k], ends[k], tops, ancestor, counts, leaf, latest, said)
+        which = np.flatnonzero((said[:, 0] != -1) | (said[:, 3] != 0))
+        return np.column_stack([which, said[which]])
 
     found = share_out(work, len(begins))
-    start = np.cumsum([0, *map(len, found)])
-    count_tops(*tree, tops, begins, start, np.concatenate(found), ancestor, counts)
+    if len(tops) > 0:
+        start = np.cumsum([0, *map(len, found)])
+        room = np.full((2, len(tops)), -1, np.int32)
+        count_tops(*tree, tops, begins, start, np.concatenate(found), ancestor, counts, *room)
     return counts
 
 
@@ -176,14 +197,19 @@ def _between(tops: Ints, n: int) -> tuple[Ints, Ints]:
     return begins[begins < ends], ends[begins < ends]
 
 
-@kernel
 def subtree_sizes(parent: Ints) -> Ints:
     """Return the number of positions below each one, itself included, (n,)."""
     size = np.ones(len(parent), np.int32)
+    add_sizes(parent, size)
+    return size
+
+
+@bare_kernel
+def add_sizes(parent: Ints, size: Ints) -> None:
+    """Add to the size of each position those of all positions below it."""
     for j in range(len(parent)):
         if parent[j] != -1:
             size[parent[j]] += size[j]
-    return size
 
 
 @inlined
@@ -199,7 +225,20 @@ def where_paths_meet(leaf: int, ancestor: Ints) -> int:
     return meet
 
 
-@kernel
+@inlined
+def place_of(number: int, numbers: Ints) -> int:
+    """Return the place of a number among ascending numbers, of which it is one."""
+    low, high = 0, len(numbers) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@bare_kernel
 def count_range(
     indptr: Ints,
     indices: Ints,
@@ -212,23 +251,25 @@ def count_range(
     tops: Ints,
     ancestor: Ints,
     counts: Ints,
-) -> Ints:
-    """Write the counts of the positions `begin` to ``end - 1``, and return what they say of `tops`.
+    leaf: Ints,
+    latest: Ints,
+    said: Ints,
+) -> None:
+    """Write the counts of the positions `begin` to ``end - 1``, and to `said` what they say of `tops`.
 
-    Each row of the answer, (k, 5), is about one of them: its number in `tops`, the first leaf and the last
-    one, the first position below the last leaf, and what its count changes by.
+    Each row of `said`, (k, 4), is about one of `tops`: the first leaf and the last one, the first position
+    below the last leaf, and what its count changes by. `leaf` has room for the latest leaf of each of these
+    positions and of `tops`, and `latest` for the first position below that leaf; all of them are -1 so far.
     """
     inside = end - begin
-    leaf = np.full(inside + len(tops), -1, np.int32)  # the latest leaf of each position
-    latest = np.full(inside + len(tops), -1, np.int32)  # the first position below that leaf
-    earliest = np.full(len(tops), -1, np.int32)
-    change = np.zeros(len(tops), np.int64)
+    for top in range(len(tops)):
+        said[top, 0], said[top, 3] = -1, 0
     for j in range(begin, end):
         for entry in range(indptr[order[j]], indptr[order[j] + 1]):
             i = position[indices[entry]]
             if i <= j:
                 continue
-            place = i - begin if i < end else inside + np.searchsorted(tops, i)
+            place = i - begin if i < end else inside + place_of(i, tops)
             if first[j] <= latest[place]:
                 continue
             latest[place] = first[j]
@@ -238,9 +279,9 @@ def count_range(
                 if meet < end:
                     counts[meet] -= 1
                 else:
-                    change[np.searchsorted(tops, meet)] -= 1
+                    said[place_of(meet, tops), 3] -= 1
             elif i >= end:
-                earliest[place - inside] = j
+                said[place - inside, 0] = j
             leaf[place] = j
         if parent[j] != -1:
             ancestor[j] = parent[j]
@@ -250,17 +291,12 @@ def count_range(
             if above < end:
                 counts[above] += counts[j] - 1
             else:
-                change[np.searchsorted(tops, above)] += counts[j] - 1
-    which = np.flatnonzero((earliest != -1) | (change != 0))
-    found = np.empty((len(which), 5), np.int64)
-    for row in range(len(which)):
-        top = which[row]
-        found[row, 0], found[row, 1], found[row, 2] = top, earliest[top], leaf[inside + top]
-        found[row, 3], found[row, 4] = latest[inside + top], change[top]
-    return found
+                said[place_of(above, tops), 3] += counts[j] - 1
+    for top in range(len(tops)):
+        said[top, 1], said[top, 2] = leaf[inside + top], latest[inside + top]
 
 
-@kernel
+@bare_kernel
 def count_tops(
     indptr: Ints,
     indices: Ints,
@@ -274,13 +310,14 @@ def count_tops(
     found: Ints,
     ancestor: Ints,
     counts: Ints,
+    leaf: Ints,
+    latest: Ints,
 ) -> None:
     """Write the counts of `tops`, given what the ranges before and between them say.
 
     The rows ``start[k]`` to ``start[k + 1] - 1`` of `found` are those of the range that begins at
-    ``begins[k]``.
+    ``begins[k]``: a number in `tops`, and what `count_range` says of it. `leaf` and `latest` are as there.
     """
-    leaf, latest = np.full(len(tops), -1, np.int32), np.full(len(tops), -1, np.int32)
     k = 0
     for top in range(len(tops)):
         j = tops[top]
@@ -297,7 +334,7 @@ def count_tops(
             above = position[indices[entry]]
             if above <= j:
                 continue
-            i = np.searchsorted(tops, above)
+            i = place_of(above, tops)
             if first[j] <= latest[i]:
                 continue
             latest[i] = first[j]
@@ -337,7 +374,7 @@ def cut_tree(parent: Ints, work: Floats, parts: int) -> tuple[Ints, Ints, NDArra
     return np.flatnonzero(~is_low | (parent < 0) | ~is_low[parent]), size, is_low
 
 
-@kernel
+@bare_kernel
 def add_to_parents(parent: Ints, total: Floats, size: Ints) -> None:
     """Add to the total and to the size of each node those of all nodes below it."""
     for node in range(len(parent)):
