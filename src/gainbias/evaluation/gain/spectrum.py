@@ -306,7 +306,7 @@ def season_length(series: Floats, longest: float = math.inf) -> float:
     rounding = np.finfo(np.float64).eps * np.abs(series).max()
     usual = np.maximum(usual, n * rounding**2)  # in a cycle without noise there is nothing else
     relative = np.divide(power, usual, out=np.zeros(len(power)), where=usual > 0.0)
-    chances = len(power) * stats.gamma.sf(half_degrees * relative, half_degrees)
+    chances = len(power) * np.asarray(stats.gamma.sf(half_degrees * relative, half_degrees))
     relative[: max(FEWEST_PERIODS - 1, math.floor(n / longest))] = 0.0
     strongest = int(np.argmax(relative))
     around = np.concatenate([power, power[n - len(power) - 2 :: -1][:4]])  # beyond period 2 it is mirrored
