@@ -230,16 +230,7 @@ def open_log(
     chosen = chosen_columns(names, given)
     if time is not None or duration is not None:
         chosen, clock = _with_clock(table, chosen, time, duration, end, per)
-        if not has_states and reward_rate is None:
-            notes.append(
-                f"column {chosen['reward']} is earned at once, when a row begins; if it holds until the "
-                f"next one, as a length of a queue, reward_rate={chosen['reward']!r} gives the mean over time"
-            )
-        if "reward" not in chosen:
-            notes.append(
-                f"all rewards are rates, so the gain is the mean of column {reward_rate} over time: it has "
-                "the unit of that column, and another unit of time does not change it"
-            )
+        notes.insert(0, _rewards_in_words(chosen))
     unread = [name for name in NAMES_OF_ENDS if name in table.names and name not in chosen.values()]
     notes += [
         f"column {name} is not read: if it marks ends of episodes say "
@@ -297,6 +288,22 @@ def _with_clock(
     if table.names.count(name) > 1:
         raise ValueError(f"the log has several columns {name!r}: rename or drop all but one")
     return columns | {role: name}, RowClock(role, name, per, end, table.is_zoned(name))
+
+
+def _rewards_in_words(chosen: Mapping[str, Name]) -> str:
+    """Return how the columns of rewards are read, which the log cannot tell: in sums or in levels."""
+    reward, rate = chosen.get("reward"), chosen.get("reward_rate")
+    if reward is None:
+        return (
+            f"column {rate} was read as a level that holds for as long as the row lasts: the gain is its mean "
+            "over time, in any unit of time"
+        )
+    if rate is None:
+        return (
+            f"column {reward} was counted once per row; if it is a level that holds until the next row, as the "
+            f"length of a queue, say reward_rate={reward!r}"
+        )
+    return f"column {reward} was counted once per row, column {rate} for as long as the row lasts"
 
 
 def _with_rewards(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
