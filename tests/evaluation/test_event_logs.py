@@ -78,7 +78,7 @@ TRUTH = SemiMarkov()
 
 
 class TestHowRewardsAreRead:
-    """The log cannot say whether a column has sums or levels, so the answer says how it was read, before all else."""
+    """A log cannot say whether a column has sums or levels, so every answer says how it was read."""
 
     SUMS = "column reward was counted once per row; if it is a level that holds until the next row"
     LEVELS = "column rate was read as a level that holds for as long as the row lasts: the gain is its mean"

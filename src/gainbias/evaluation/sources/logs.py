@@ -295,13 +295,13 @@ def _rewards_in_words(chosen: Mapping[str, Name]) -> str:
     reward, rate = chosen.get("reward"), chosen.get("reward_rate")
     if reward is None:
         return (
-            f"column {rate} was read as a level that holds for as long as the row lasts: the gain is its mean "
-            "over time, in any unit of time"
+            f"column {rate} was read as a level that holds for as long as the row lasts: the gain is its "
+            "mean over time, in any unit of time"
         )
     if rate is None:
         return (
-            f"column {reward} was counted once per row; if it is a level that holds until the next row, as the "
-            f"length of a queue, say reward_rate={reward!r}"
+            f"column {reward} was counted once per row; if it is a level that holds until the next row, as "
+            f"the length of a queue, say reward_rate={reward!r}"
         )
     return f"column {reward} was counted once per row, column {rate} for as long as the row lasts"
 
