@@ -483,11 +483,14 @@ class TestSeries:
         assert cli.main([*words, "--reward-rate", "queue"]) == cli.DONE
         shown = capsys.readouterr()
         assert not re.search("^(features|method|split R-hat)", shown.out, re.MULTILINE)
-        assert "at once" not in shown.err
-        assert "all rewards are rates, so the gain is the mean of column queue over time" in shown.err
+        assert "once per row" not in shown.err
+        said = (
+            "column queue was read as a level that holds for as long as the row lasts: the gain is its mean"
+        )
+        assert f"note: {said}" in shown.err
         assert cli.main([*words, "--reward", "queue"]) == cli.DONE
-        said = "column queue is earned at once, when a row begins; if it holds until the next one"
-        assert re.search(f"^note: {said}.*--reward-rate queue gives", capsys.readouterr().err, re.MULTILINE)
+        said = "column queue was counted once per row; if it is a level that holds until the next row"
+        assert re.search(f"^note: {said}.*, say --reward-rate queue$", capsys.readouterr().err, re.MULTILINE)
         shown = repr(gb.evaluate_log("events.csv", time="at", reward_rate="queue"))
         assert [line.split()[0] for line in shown.splitlines()[:3]] == ["gain", "verdict", "data"]
 

@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 import time
+from html import unescape
 
 import gymnasium
 import numpy as np
@@ -16,6 +17,7 @@ from scipy import sparse
 
 import gainbias as gb
 from gainbias.cli.show import show_estimate
+from gainbias.evaluation.stream import ENDS_ARE_STEPS
 from gainbias.evaluation.values import methods
 from tests.evaluation.chains import Queue, Walk, queue_process, walk_process
 from tests.evaluation.test_environments import Flawed
@@ -443,7 +445,9 @@ class TestFlaws:
 
         estimate = gb.evaluate(Over, ALWAYS, num_steps=4_000)
         assert estimate.gain == pytest.approx(0.5, abs=1e-3)
-        [note] = estimate.diagnostics.notes
+        note, ends, period = estimate.diagnostics.notes  # rewards are 1, 0, 1, 0, ...
+        assert ends == ENDS_ARE_STEPS
+        assert "a period of about 2 steps" in period
         assert "every episode ended at its first step" in note
 
     def test_features_that_never_change(self):
@@ -538,3 +542,64 @@ class TestScale:
         seen = other.observed.rows_at(np.arange(6))
         lengths = np.linalg.norm(seen if isinstance(seen, np.ndarray) else seen.toarray(), axis=1)
         assert 0.5 < lengths.max() <= 1.0
+
+
+OF_EPISODES = {"state": [0, 1, 2, 3] * 500, "reward": [1.0] * 2_000, "terminated": [0, 0, 0, 1] * 500}
+
+
+class TestEndsAreSaid:
+    """Where an end of an episode is one more step, every form of the answer says so, with any features."""
+
+    def said(self, estimate, tmp_path):
+        gb.write_page(estimate, tmp_path / "page.html", overwrite=True)
+        forms = (repr(estimate), "".join(estimate.to_dict()["diagnostics"]["notes"]))
+        page = unescape((tmp_path / "page.html").read_text())
+        [count] = {form.count(ENDS_ARE_STEPS) for form in (*forms, page)}
+        return bool(count)
+
+    @pytest.mark.parametrize("features", ["auto", np.arange(5.0)[:, None] + 1.0])
+    @pytest.mark.parametrize("on_termination", ["zero", "reward"])
+    def test_of_an_environment(self, tmp_path, features, on_termination):
+        estimate = gb.evaluate(
+            Walk, "random", num_steps=4_000, features=features, on_termination=on_termination
+        )
+        assert self.said(estimate, tmp_path) == (on_termination == "zero")
+
+    @pytest.mark.parametrize("left_out", [[], ["state"], ["terminated"]])
+    @pytest.mark.parametrize("on_termination", ["zero", "reward"])
+    def test_of_a_log(self, tmp_path, left_out, on_termination):
+        log = {name: column for name, column in OF_EPISODES.items() if name not in left_out}
+        estimate = gb.evaluate_log(log, on_termination=on_termination)
+        has_ends = on_termination == "zero" and left_out != ["terminated"]
+        assert self.said(estimate, tmp_path) == has_ends
+        assert estimate.gain == pytest.approx(0.8 if has_ends else 1.0, abs=1e-3)
+
+    def test_of_another_policy(self, tmp_path):
+        log = OF_EPISODES | {"a": np.random.default_rng(0).integers(0, 2, 2_000)}
+        assert self.said(gb.evaluate_log(log, action="a", policy="random"), tmp_path)
+
+    def test_no_time_passes_there(self, tmp_path):
+        log = OF_EPISODES | {"dt": [1.0, 2.0] * 1_000}
+        assert not self.said(gb.evaluate_log(log, duration="dt"), tmp_path)
+
+    def test_without_ends_there_is_nothing_to_say(self, tmp_path):
+        assert not self.said(gb.evaluate(Queue, ALWAYS, num_steps=2_000), tmp_path)
+
+    def test_of_a_comparison(self):
+        class Going(Walk):
+            """Its first action goes on for ever."""
+
+            def step(self, action):
+                return (2, 0.0, False, False, {}) if action == 0 else super().step(action)
+
+        stay, go = (lambda seen: 0), (lambda seen: 1)
+        for policies, has_ends in (((stay, go), True), ((go, stay), True), ((stay, stay), False)):
+            found = gb.compare(Going, *policies, num_steps=2_000)
+            assert found.notes.count(ENDS_ARE_STEPS) == has_ends
+            assert repr(found).count(ENDS_ARE_STEPS) == has_ends
+            assert found.to_dict()["notes"].count(ENDS_ARE_STEPS) == has_ends
+
+    def test_of_a_comparison_on_a_log(self):
+        log = OF_EPISODES | {"a": np.random.default_rng(0).integers(0, 2, 2_000)}
+        found = gb.compare_policies_on_log(log, [0] * 4, "random", action="a")
+        assert found.notes.count(ENDS_ARE_STEPS) == 1

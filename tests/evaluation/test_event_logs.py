@@ -77,12 +77,48 @@ class SemiMarkov:
 TRUTH = SemiMarkov()
 
 
+class TestHowRewardsAreRead:
+    """A log cannot say whether a column has sums or levels, so every answer says how it was read."""
+
+    SUMS = "column reward was counted once per row; if it is a level that holds until the next row"
+    LEVELS = "column rate was read as a level that holds for as long as the row lasts: the gain is its mean"
+    BOTH = "column reward was counted once per row, column rate for as long as the row lasts"
+
+    @pytest.mark.parametrize("clock", [{"time": "at"}, {"duration": "dt"}])
+    @pytest.mark.parametrize(
+        ("rewards", "said"),
+        [({"reward": "reward"}, SUMS), ({}, SUMS), ({"reward_rate": "rate"}, BOTH)],
+    )
+    def test_in_every_form_of_the_answer(self, tmp_path, clock, rewards, said):
+        log = TRUTH.log(3_000)
+        for columns in (log, {name: column for name, column in log.items() if name != "state"}):
+            estimate = gb.evaluate_log(columns, **clock, **rewards)
+            notes = [line for line in repr(estimate).splitlines() if line.startswith("note")]
+            assert notes[0].startswith(f"note      {said}")
+            assert estimate.to_dict()["diagnostics"]["notes"][0].startswith(said)
+            gb.write_page(estimate, tmp_path / "page.html", overwrite=True)
+            assert said in (tmp_path / "page.html").read_text()
+
+    def test_levels_alone(self):
+        log = {name: column for name, column in TRUTH.log(3_000).items() if name != "reward"}
+        estimate = gb.evaluate_log(log, time="at", reward_rate="rate")
+        assert estimate.diagnostics.notes[0].startswith(self.LEVELS)
+
+    def test_of_another_policy(self):
+        log = TRUTH.log(3_000)
+        log |= {"a": np.random.default_rng(0).integers(0, 2, 3_000)}
+        answer = gb.evaluate_log(log, time="at", action="a", policy="random")
+        assert any(note.startswith(self.SUMS) for note in answer.diagnostics.notes)
+
+    def test_without_times_there_is_nothing_to_say(self):
+        assert "once per row" not in repr(gb.evaluate_log(TRUTH.log(3_000)))
+
+
 class TestByHand:
     def test_a_row_lasts_until_the_next(self):
         estimate = evaluated()
         assert estimate.gain == pytest.approx(GAIN, rel=1e-14)
         assert estimate.per == "unit of 'at'"
-        assert not any("all rewards are rates" in note for note in estimate.diagnostics.notes)
         assert estimate.diagnostics.num_transitions == 6
         assert estimate.diagnostics.duration == 9.5
         assert any(

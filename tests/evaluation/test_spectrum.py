@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from gainbias.evaluation.gain import spectrum
 from gainbias.evaluation.gain.batches import BatchMeans, RatioDifference, RatioMeans
 from gainbias.evaluation.gain.interval import estimate_gain, skewness_of_mean, stretched
 from gainbias.evaluation.gain.spectrum import (
@@ -32,7 +33,6 @@ from gainbias.evaluation.gain.verdict import (
     FEWEST_OF_TAIL,
     LARGEST_TAIL_SHARE,
     MANY_PERIODS,
-    Verdict,
     _bend,
     _gap,
     _pareto_fit,
@@ -167,6 +167,33 @@ def test_short_series_are_judged_as_well(n):
 
 
 class TestSeason:
+    @pytest.mark.parametrize("length", [300, 301, 8192, 8193])
+    @pytest.mark.parametrize("chains", [1, 4])
+    def test_a_period_of_two_is_found_whatever_the_length(self, chains, length):
+        """For an even length it is the last frequency, whose wave has no phase."""
+        noise = np.random.default_rng(chains).normal(size=(chains, length))
+        turns = np.arange(length) % 2
+        assert season_length(noise + 2.0 * turns) == pytest.approx(2.0, abs=1.0 / length)
+        assert season_length(noise + 0.01 * turns) == 0.0
+        found = estimate_gain(BatchMeans.of((noise + 2.0 * turns)[:1])).verdict
+        assert (found.kind, found.is_trusted) == ("periodic", True)
+        assert found.words.startswith("periodic with a period of about 2")
+
+    @pytest.mark.parametrize("length", [300, 301, 1024])
+    @pytest.mark.parametrize("cycle", [(0.0, 1.0), (0.0, 1.0, 5.0), (1.0, 1.0, 1.0, 3.0)])
+    def test_a_cycle_without_noise_is_found(self, cycle, length):
+        assert season_length(np.resize(cycle, length)[None]) == pytest.approx(len(cycle), rel=3.0 / length)
+        assert season_length(np.full((1, length), 0.1)) == 0.0
+
+    @pytest.mark.slow
+    def test_noise_seldom_alternates(self, monkeypatch):
+        """The last frequency of an even length has one degree of freedom: 8 of 4,000 are expected, at most
+        19 with four standard errors. If it had two, as the others have, 51 would be expected."""
+        monkeypatch.setattr(spectrum, "SEASON_CHANCE", 0.2)
+        rng = np.random.default_rng(11)
+        found = [season_length(rng.normal(size=(1, 204))) for _ in range(4_000)]
+        assert 1 <= sum(0.0 < period < 2.01 for period in found) <= 19
+
     @pytest.mark.parametrize("period", [7.0, 24.0, 168.0])
     def test_the_period_is_found(self, period):
         steps = np.arange(int(40 * period))
@@ -440,9 +467,7 @@ class TestVerdict:
 
     def test_a_series_without_a_slow_part_is_not_asked_for_one(self):
         cycle = np.tile([0.0, 1.0], (2, 400)) + np.array([[0.0], [5.0]])
-        assert judge(cycle, None, 1, 0) == [
-            Verdict("steady", True, "steady: no reason to doubt the interval")
-        ]
+        assert [verdict.kind for verdict in judge(cycle, None, 1, 0)] == ["periodic"]
 
     def test_fewest_events_are_a_limit(self):
         for count, kind in ((FEWEST_EVENTS - 1, "rare events"), (FEWEST_EVENTS + 1, "steady")):

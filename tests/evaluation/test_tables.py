@@ -278,3 +278,94 @@ class TestFolders:
         found = gb.evaluate_log(path)
         assert found.diagnostics.num_transitions == 7 * 250 - 1
         assert "row 1750, or one after it, cannot be read" in found.diagnostics.warnings[0]
+
+
+class TestTextsInCSV:
+    """A CSV file is text: what is wrong is the cell that cannot be read, wherever it stands."""
+
+    @staticmethod
+    def lines(role, place, cell="oops", rows=300):
+        """Return the rows of a log with a wrong cell in one of them."""
+        found = []
+        for row in range(rows):
+            entries = {
+                "state": row % 3,
+                "reward": row / 8,
+                "next": (row + 1) % 3,
+                "terminated": row % 3 == 2,
+                "step": row,
+                "at": row / 4,
+                "note": '"a\nb"' if row % 7 == 0 else "plain",
+            }
+            found.append(
+                ",".join(str(cell if row == place and role == one else entries[one]) for one in entries)
+            )
+        return ["state,reward,next,terminated,step,at,note", *found]
+
+    @pytest.mark.parametrize("size", [2**20, 2**9], ids=["one block", "many blocks"])
+    @pytest.mark.parametrize("place", [0, 1, 150, 299])
+    @pytest.mark.parametrize("role", ["state", "reward", "next", "terminated", "step", "at"])
+    def test_the_row_of_a_wrong_cell_is_named(self, tmp_path, monkeypatch, role, place, size):
+        monkeypatch.setattr(readers, "BLOCK_OF_BYTES", size)
+        (tmp_path / "x.csv").write_text("\n\n".join(self.lines(role, place)))  # between rows an empty line
+        time = "at" if role == "at" else None
+        words = (
+            f"row {place} of the log: the {'time' if time else role.replace('next', 'next state')} is 'oops'"
+        )
+        words = "found 'oops' in row 0" if (role, place) == ("state", 0) else words
+        if place > 1:
+            said = gb.evaluate_log(tmp_path / "x.csv", time=time).diagnostics.warnings[0]
+        else:
+            with pytest.raises(ValueError, match="oops") as found:
+                gb.evaluate_log(tmp_path / "x.csv", time=time)
+            said = str(found.value)
+        assert words in said.replace("the next is", "the next state is")
+        assert "(the first row of data is row 0)" in said
+
+    @pytest.mark.parametrize("place", [0, 150])
+    @pytest.mark.parametrize("size", [2**20, 2**9], ids=["one block", "many blocks"])
+    def test_rows_before_a_wrong_cell_are_read_as_without_it(self, tmp_path, monkeypatch, place, size):
+        monkeypatch.setattr(readers, "BLOCK_OF_BYTES", size)
+        (tmp_path / "x.csv").write_text("\n".join(self.lines("reward", place + 100)))
+        (tmp_path / "y.csv").write_text("\n".join(self.lines("", 0)[: place + 101]))
+        cut, short = (gb.evaluate_log(tmp_path / name) for name in ("x.csv", "y.csv"))
+        assert not cut.diagnostics.is_complete
+        assert (cut.gain, cut.features) == (short.gain, short.features)
+
+    def test_what_is_wrong_first_is_named(self, tmp_path):
+        lines = self.lines("reward", 150)
+        lines[101] = lines[101].replace(f"{100 % 3},", "blue,", 1)
+        (tmp_path / "x.csv").write_text("\n".join(lines))
+        [said, *_] = gb.evaluate_log(tmp_path / "x.csv").diagnostics.warnings
+        assert "row 100 of the log: the state is 'blue'" in said
+
+    def test_a_missing_next_state_where_an_episode_ends_is_not_wrong(self, tmp_path):
+        lines = self.lines("reward", 150)
+        lines[3] = lines[3].replace("2,0.25,0,True", "2,0.25,,True")
+        (tmp_path / "x.csv").write_text("\n".join(lines))
+        [said, *_] = gb.evaluate_log(tmp_path / "x.csv").diagnostics.warnings
+        assert "row 150 of the log: the reward is 'oops'" in said
+
+    def test_states_that_are_words(self, tmp_path):
+        (tmp_path / "x.csv").write_text("state,reward\n" + "red,1\nblue,2\n" * 20)
+        words = r"states must be integers or numbers, found 'red' in row 0 \(the first row of data is row 0\)"
+        with pytest.raises(ValueError, match=f"{words}: number other things"):
+            gb.evaluate_log(tmp_path / "x.csv")
+
+    @pytest.mark.parametrize("cell", ["inf", "oops", ""])
+    def test_a_state_behind_a_wrong_one_counts(self, tmp_path, monkeypatch, cell):
+        monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 2**9)
+        rows = [f"{row % 3},{row % 5}" for row in range(400)]
+        rows[200], rows[300] = f"{cell},1", "8,1"
+        (tmp_path / "x.csv").write_text("\n".join(["state,reward", *rows]))
+        found = gb.evaluate_log(tmp_path / "x.csv")
+        assert "row 200 of the log: the state is" in found.diagnostics.warnings[0]
+        assert found.features.startswith("tabular: a state for each of 9")
+
+    @pytest.mark.parametrize(("head", "place"), [("ms\n", 0), ("ms\n", 17), ("", 17)])
+    def test_a_row_with_another_number_of_fields(self, tmp_path, head, place):
+        rows = [f"{row}.5\n\n" for row in range(40)]
+        rows[place] = "1.5,3\n"
+        (tmp_path / "x.csv").write_text(head + "".join(rows))
+        with pytest.raises(BrokenStream, match=f"^row {place} has another number of fields"):
+            list(table_of(tmp_path / "x.csv", 100).chunks({"number": "ms" if head else "number"}))

@@ -249,6 +249,20 @@ class TestLimits:
         rejects("runs_approach_the_limit", far, because="it must fall")
         rejects("runs_approach_the_limit", with_step(DOUBLE, one_chain_twice), because="it must fall")
 
+    @pytest.mark.slow
+    def test_runs_that_end_nearby(self):
+        """Two per cent away, in weights or in the gain: errors of single runs still fall."""
+        near = declaring(DOUBLE, limit=lambda problem, params, first: 1.02 * problem.fixed_point)
+        assert result("runs_approach_the_limit", near).outcome == "passed"
+        rejects("runs_end_at_the_limit", near, because="standard errors off, 5 are allowed")
+
+        def output(state, params, setting):
+            return Output(state.weights, 0.98 * state.gain[0])
+
+        less = replace(TD, form=replace(TD.form, output=output))
+        assert result("gain_is_learned", less).outcome == "passed"
+        rejects("runs_end_at_the_limit", less, TD, because="standard errors off, 5 are allowed")
+
     def test_a_line_that_is_declared_a_point_and_the_other_way_round(self):
         check = "constants_do_what_is_declared"
         rejects(check, declaring(TD, limit_is_line=False), TD, "constants", because="it must fall")

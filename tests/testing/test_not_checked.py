@@ -78,6 +78,14 @@ MUTANTS = {
 }
 
 
+def gain_off(state, params, rows, move, step_size):
+    """Three percent of the gain are missing from the update, but not from the estimate of the gain."""
+    here, after = dot(rows, move.here, state.weights), dot(rows, move.after, state.weights)
+    excess = move.reward - 0.97 * state.gain[0]
+    axpy(rows, move.here, step_size * (excess + after - here), state.weights)
+    state.gain[0] += step_size * (move.reward - state.gain[0])
+
+
 def bare(name, **declared):
     return gb.Algorithm(name=name, form=gb.Form(*MUTANTS[name]), declared=gb.Declared(**declared))
 
@@ -97,7 +105,9 @@ class TestMutants:
         assert not report.is_clean
         assert not report.convergence_checked
         first, *_, last = str(report).splitlines()
-        assert first.startswith(f"{name}: convergence NOT checked; mean update NOT checked; single steps")
+        assert first.startswith(
+            f"{name}: not clean; convergence NOT checked; mean update NOT checked; single steps"
+        )
         assert last.startswith("convergence NOT checked (it declares no limit): a wrong sign")
         assert last.endswith("declare `limit`")
 
@@ -113,6 +123,30 @@ class TestMutants:
         assert not report.convergence_checked
         assert "no limit stated" in str(report).splitlines()[-1]
         assert report.failures == []
+
+
+class TestThreePercent:
+    """Errors grow smaller in short runs also towards a wrong point nearby: only long ones tell them apart."""
+
+    def own(self, step, **declared):
+        return gb.Algorithm(name="my-td", form=gb.Form(td_begin, step), declared=gb.Declared(**declared))
+
+    def test_a_declared_limit_finds_it(self, monkeypatch):
+        chosen = [check for check in CHECKS if check.name == "runs_end_at_the_limit"]
+        monkeypatch.setattr("gainbias.testing.suite.CHECKS", [replace(chosen[0], kinds=("dense",))])
+        with pytest.raises(AssertionError, match=r"(?s)runs_end_at_the_limit \[dense\]: .* off, 5 are allow"):
+            gb.testing.check_algorithm(self.own(gain_off, limit=TD.declared.limit, limit_is_line=True))
+
+    def test_without_one_the_report_says_in_its_first_line_that_it_is_not_clean(self, few_checks):
+        report = quietly(self.own(gain_off))
+        assert report.failures == []
+        assert not report.is_clean
+        assert str(report).startswith("my-td: not clean; convergence NOT checked; ")
+
+    def test_the_right_step_with_nothing_but_a_limit_is_clean(self, few_checks):
+        report = quietly(declaring(TD, rate=None, mean_field=None, sample_field=None))
+        assert report.is_clean
+        assert str(report).startswith("my-td: clean; mean update NOT checked; ")
 
 
 @pytest.mark.slow

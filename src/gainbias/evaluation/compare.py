@@ -26,7 +26,7 @@ from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.reading import FollowingPlan, check_confidence, check_time_limit, estimate_of, follow
 from gainbias.evaluation.sources.environments import Environment, may_look
 from gainbias.evaluation.sources.policies import Policy, has_choice
-from gainbias.evaluation.stream import OnTermination
+from gainbias.evaluation.stream import ENDS_ARE_STEPS, OnTermination
 from gainbias.evaluation.values.methods import Learning, as_learning
 from gainbias.notebook import Card, InNotebooks, card_of
 from gainbias.progress import Interruptions, Watch
@@ -212,7 +212,7 @@ class Comparison(InNotebooks):
     doubts : tuple of str
         Those of the warnings that put the difference in doubt; the others are about values of states.
     notes : tuple of str
-        How the difference was computed, if that matters for the answer.
+        How the data were read, for both policies, and how the difference was computed, if that matters.
 
     Examples
     --------
@@ -401,8 +401,15 @@ def _comparison(paired: GainEstimate, shifts: list[float], first: Estimate, seco
         second=second,
         warnings=(*warnings, *of_both),
         doubts=(*doubts, *of_both),
-        notes=paired.notes,
+        notes=(*_shared_notes(first, second), *paired.notes),
     )
+
+
+def _shared_notes(first: Estimate, second: Estimate) -> list[str]:
+    """Return the notes that both estimates have, and that ends count as steps if they do for either."""
+    one, other = first.diagnostics.notes, second.diagnostics.notes
+    both = dict.fromkeys((*one, *other))
+    return [note for note in both if (note in one and note in other) or note == ENDS_ARE_STEPS]
 
 
 def _same(paired: GainEstimate) -> str:

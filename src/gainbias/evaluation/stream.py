@@ -288,6 +288,13 @@ class Interrupted(BrokenStream):
         super().__init__("it was interrupted")
 
 
+ENDS_ARE_STEPS = (
+    "each end of an episode counts as one more step with reward 0, which leads back to the start: "
+    "on_termination='reward' leaves it out"
+)
+"""What is said where it is so: not if steps have durations, because this one takes no time."""
+
+
 def transitions(
     pieces: Iterator[Path], observed: Observer, on_termination: OnTermination, notes: list[str]
 ) -> Iterator[Transitions]:
@@ -330,6 +337,9 @@ def joined(
             path = piece
             _speak_of_short_episodes(piece, notes)
         steps = _steps(path, on_termination, segment.get(piece.chain, 0))
+        goes_back = on_termination == "zero" and bool((path.left == Left.BY_END).any())
+        if goes_back and path.durations is None and ENDS_ARE_STEPS not in notes:
+            notes.append(ENDS_ARE_STEPS)
         if len(steps.rewards):
             yield steps
         waiting[piece.chain] = path.part(slice(len(path) - 1, None))

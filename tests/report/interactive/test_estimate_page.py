@@ -11,7 +11,7 @@ import pytest
 import gainbias as gb
 from gainbias.evaluation.estimate import History
 from gainbias.evaluation.values.methods import NoValues
-from gainbias.report.pages.estimate import RETURN_TO_START, about, estimate_html, write_estimate_page
+from gainbias.report.pages.estimate import estimate_html, write_estimate_page
 from tests.evaluation.chains import Counter, Queue
 from tests.evaluation.test_files import Drift
 from tests.report.interactive.browser import Browser
@@ -304,12 +304,6 @@ class TestAbout:
             in first
         )
         assert "independent rewards" not in first
-
-    def test_a_return_to_the_start_is_said_to_be_a_step_only_if_it_is_one(self, warned, queue):
-        assert RETURN_TO_START in about(warned)
-        assert RETURN_TO_START not in about(queue)
-        at_once = gb.evaluate("FrozenLake-v1", "random", num_steps=1_500, on_termination="reward")
-        assert RETURN_TO_START not in about(at_once)
 
 
 class TestWhatAnEstimateMayLack:

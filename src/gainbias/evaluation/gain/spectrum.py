@@ -296,26 +296,32 @@ def season_length(series: Floats, longest: float = math.inf) -> float:
     if n < 2 * SEASON_NEIGHBOURS:
         return 0.0
     waves = fft.rfft(series - series.mean(axis=1, keepdims=True))
-    power = (np.abs(waves) ** 2).mean(axis=0)[1 : (n + 1) // 2]
+    power = (np.abs(waves) ** 2).mean(axis=0)[1:]
+    half_degrees = np.full(len(power), float(chains))
+    if n % 2 == 0:
+        half_degrees[-1] /= 2.0  # the wave of period 2 has no phase
     usual = median_filter(power, size=SEASON_NEIGHBOURS, mode="reflect") / (
         stats.gamma.median(chains) / chains
     )
+    rounding = np.finfo(np.float64).eps * np.abs(series).max()
+    usual = np.maximum(usual, n * rounding**2)  # in a cycle without noise there is nothing else
     relative = np.divide(power, usual, out=np.zeros(len(power)), where=usual > 0.0)
-    chances = len(power) * stats.gamma.sf(chains * relative, chains)
+    chances = len(power) * np.asarray(stats.gamma.sf(half_degrees * relative, half_degrees))
     relative[: max(FEWEST_PERIODS - 1, math.floor(n / longest))] = 0.0
     strongest = int(np.argmax(relative))
+    around = np.concatenate([power, power[n - len(power) - 2 :: -1][:4]])  # beyond period 2 it is mirrored
     if (
         not relative[strongest] > 0.0
         or chances[strongest] > SEASON_CHANCE
-        or not _is_narrow(power, strongest)
+        or not _is_narrow(around, strongest)
     ):
         return 0.0
-    turns = _centre(power, strongest)
+    turns = _centre(around, strongest)
     for overtone in range(OVERTONES, 1, -1):
         near = np.unique(np.clip(np.array([-1, 0, 1]) + round(turns / overtone) - 1, 0, len(power) - 1))
         first = int(near[np.argmax(power[near])])
-        if chances[first] <= SEASON_CHANCE and _is_narrow(power, first):
-            return float(n / _centre(power, first))
+        if chances[first] <= SEASON_CHANCE and _is_narrow(around, first):
+            return float(n / _centre(around, first))
     return float(n / turns)
 
 

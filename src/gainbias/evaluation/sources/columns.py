@@ -29,6 +29,19 @@ USUAL_NAMES = {
 }
 """Names under which a column is found automatically, for each role."""
 
+COLUMN_KINDS = {
+    "state": "iufb",
+    "next": "iufb",
+    "reward": "iufb",
+    "reward_rate": "iufb",
+    "terminated": "b",
+    "truncated": "b",
+    "step": "iuf",
+    "action": "iufb",
+    "chance": "iuf",
+}
+"""Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
+
 OWN_ARGUMENTS = ("state", "reward", "reward_rate", "time", "duration", "action", "behaviour")
 """Roles of columns that are arguments of `evaluate_log` themselves."""
 
@@ -129,6 +142,8 @@ class Table:
         How the source was changed before it could be read, in words.
     dated : list of str
         Columns of texts or objects, in memory, that begin with a date or a duration.
+    counting : str
+        How rows are counted, to say after the number of one that is wrong.
     """
 
     chunks: Callable[[dict[str, Name]], Iterator[Chunk]]
@@ -139,6 +154,7 @@ class Table:
     zoned: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     dated: list[str] = field(default_factory=list)
+    counting: str = ""
 
     def is_zoned(self, name: str) -> bool | None:
         """Whether a column has a time zone; None if its type does not tell."""

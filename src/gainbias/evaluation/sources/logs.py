@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainbias.evaluation.observations import Choice, observation_map
 from gainbias.evaluation.sources.clocks import clocks_of, roles_of, watched
@@ -24,8 +25,8 @@ from gainbias.evaluation.sources.columns import (
     argument,
     chosen_columns,
 )
-from gainbias.evaluation.sources.readers import table_of
-from gainbias.evaluation.sources.rows import row_pieces
+from gainbias.evaluation.sources.readers import is_number, table_of
+from gainbias.evaluation.sources.rows import first_odd, row_pieces
 from gainbias.evaluation.sources.spaces import ANY_REWARD, ONE_STATE, Limits, first_flaw, limits_of
 from gainbias.evaluation.sources.times import RowClock, clocked
 from gainbias.evaluation.stream import (
@@ -229,16 +230,7 @@ def open_log(
     chosen = chosen_columns(names, given)
     if time is not None or duration is not None:
         chosen, clock = _with_clock(table, chosen, time, duration, end, per)
-        if not has_states and reward_rate is None:
-            notes.append(
-                f"column {chosen['reward']} is earned at once, when a row begins; if it holds until the "
-                f"next one, as a length of a queue, reward_rate={chosen['reward']!r} gives the mean over time"
-            )
-        if "reward" not in chosen:
-            notes.append(
-                f"all rewards are rates, so the gain is the mean of column {reward_rate} over time: it has "
-                "the unit of that column, and another unit of time does not change it"
-            )
+        notes.insert(0, _rewards_in_words(chosen))
     unread = [name for name in NAMES_OF_ENDS if name in table.names and name not in chosen.values()]
     notes += [
         f"column {name} is not read: if it marks ends of episodes say "
@@ -255,7 +247,16 @@ def open_log(
     if not has_states:
         chunks = _in_one_state(chunks)
     pieces = row_pieces(chunks, limits, gaps, notes, warnings, clock, actions)
+    pieces = _counted(pieces, table.counting)
     return OpenLog(pieces, limits, has_states, clock, actions)
+
+
+def _counted(pieces: Iterator[Path], counting: str) -> Iterator[Path]:
+    """Pass on pieces, and say how rows are counted if one is wrong."""
+    try:
+        yield from pieces
+    except BrokenStream as error:
+        raise BrokenStream(f"{error}{counting}") from error
 
 
 def _check_time(time: Any, duration: Any, end: Any, per: Any, reward_rate: Any) -> None:
@@ -287,6 +288,22 @@ def _with_clock(
     if table.names.count(name) > 1:
         raise ValueError(f"the log has several columns {name!r}: rename or drop all but one")
     return columns | {role: name}, RowClock(role, name, per, end, table.is_zoned(name))
+
+
+def _rewards_in_words(chosen: Mapping[str, Name]) -> str:
+    """Return how the columns of rewards are read, which the log cannot tell: in sums or in levels."""
+    reward, rate = chosen.get("reward"), chosen.get("reward_rate")
+    if reward is None:
+        return (
+            f"column {rate} was read as a level that holds for as long as the row lasts: the gain is its "
+            "mean over time, in any unit of time"
+        )
+    if rate is None:
+        return (
+            f"column {reward} was counted once per row; if it is a level that holds until the next row, as "
+            f"the length of a queue, say reward_rate={reward!r}"
+        )
+    return f"column {reward} was counted once per row, column {rate} for as long as the row lasts"
 
 
 def _with_rewards(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
@@ -326,9 +343,16 @@ def _limits(table: Table, columns: dict[str, Name], role: str, count: int | None
     if not len(found):
         raise ValueError("the log is empty: at least two rows are needed")
     if found.dtype.kind not in "iufb" or found.ndim > 2:
+        place = first_odd(found, "iufb")
+        odd = found[place : place + 1].tolist()
+        what = (
+            f"{odd[0]!r} in row {place}{table.counting}"
+            if odd
+            else f"dtype {found.dtype}, shape {found.shape[1:]}"
+        )
         raise ValueError(
-            f"{role}s have dtype {found.dtype} and shape {found.shape}, they must be integers or numbers: "
-            "number other things, for example with pandas.factorize"
+            f"{role}s must be integers or numbers, found {what}: number other things, for example with "
+            "pandas.factorize"
         )
     whole = found.ndim == 1 and found.dtype.kind in "iub"
     if not whole:
@@ -338,9 +362,17 @@ def _limits(table: Table, columns: dict[str, Name], role: str, count: int | None
         largest = float(found.max())
         with suppress(BrokenStream):  # errors in later ones are reported when they are read
             for chunk in chunks:
-                largest = float(np.fmax.reduce(chunk[role], initial=largest))
+                numbers = _readable(chunk[role])
+                largest = float(np.max(numbers, initial=largest, where=np.isfinite(numbers)))
         count = max(1, int(largest) + 1)
     return Limits((), np.array(0.0), np.array(float(count - 1)), whole=True)
+
+
+def _readable(column: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers of a column, of which some may be texts."""
+    if column.dtype.kind in "iufb":
+        return column
+    return np.array([float(entry) for entry in column.tolist() if is_number(str(entry))])
 
 
 def episode_pieces(episodes: Iterable[Any], limits: Limits, size: int) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -168,8 +168,7 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any, lasting: s
         x = requests_in(x) or os.fspath(x)
     if isinstance(x, str):
         is_text = x.lower().endswith(ENDS_OF_CSV)
-        source = _of_columns(table_of(x, ROWS), column, ratio_to, group, lasting, is_text)
-        return replace(source, counting=" (the first row of data is row 0)")
+        return _of_columns(table_of(x, ROWS), column, ratio_to, group, lasting, is_text)
     x = record_columns(x) or x
     if isinstance(x, RequestLog):
         if BENCHMARK in x and group != BENCHMARK:
@@ -279,7 +278,8 @@ def _of_columns(
             yield chunk
 
     notes = [*table.notes, *unused_times(table.names, roles.values())]
-    return NumberSource(read, roles, 1, is_held=False, is_text=is_text, notes=notes, clock=clock)
+    counting = table.counting
+    return NumberSource(read, roles, 1, False, is_text=is_text, notes=notes, clock=clock, counting=counting)
 
 
 def _check_head(only: str) -> None:

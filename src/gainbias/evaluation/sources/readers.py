@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -20,7 +22,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.sources.columns import INDEX, Chunk, Name, Table, parts_of
+from gainbias.evaluation.sources.columns import COLUMN_KINDS, INDEX, Chunk, Name, Table, parts_of
 from gainbias.evaluation.sources.records import (
     DAMAGED_FILE,
     RecordList,
@@ -62,6 +64,9 @@ BLOCK_OF_BYTES = 2**20
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """In the name of a folder: the value of the column is missing."""
 
+ROWS_OF_FILES = " (the first row of data is row 0)"
+"""How rows of a file are counted."""
+
 READ_BUFFER = 2**20
 """Bytes of a Parquet file that are read at once."""
 
@@ -94,7 +99,7 @@ def table_of(log: Any, size: int) -> Table:
     if isinstance(log, str | os.PathLike):
         log = requests_in(log) or os.fspath(log)
     if isinstance(log, str):
-        return _of_path(log, size)
+        return replace(_of_path(log, size), counting=ROWS_OF_FILES)
     log = record_columns(log) or log
     refuse_unread(log)
     if isinstance(log, Mapping) or (hasattr(log, "iloc") and hasattr(log, "columns")):
@@ -245,14 +250,38 @@ def without_zone(column: Any) -> NDArray[Any]:
 def _csv(path: str, size: int) -> Table:
     """Read a CSV file in blocks. The first block decides the type of each column.
 
-    A later block that does not fit is read as numbers, or else as text, so that an error can be reported
-    with its row. A file whose first line is a decimal number has no head: its column is
-    called "number". A whole number, as 2020, may be a name.
+    A later block that does not fit is read as numbers, or else as text. The first row of a log with a text
+    where a number is needed becomes a block by itself, so that it can be reported. A file whose first line
+    is a decimal number has no head: its column is called "number". A whole number, as 2020, may be a name.
     """
+    schema, own = _head_of_csv(path)
+
+    def batches(roles: dict[str, Name]) -> Iterator[Any]:
+        kinds, needed = _kinds_in_csv(schema, roles)
+        ragged: list[Any] = []
+        with _csv_reader(path, list(kinds), ragged, own) as reader:
+            rows = 0
+            for batch in reader:
+                if ragged and rows + batch.num_rows > _row_of(ragged[0], own):
+                    yield from _of_kinds(batch.slice(0, _row_of(ragged[0], own) - rows), kinds, needed)
+                    break
+                rows += batch.num_rows
+                yield from _of_kinds(batch, kinds, needed)
+        if ragged:
+            one = ragged[0]
+            raise BrokenStream(
+                f"row {_row_of(one, own)} has another number of fields ({one.actual_columns}) than the head "
+                f"({one.expected_columns}): {one.text[:60]!r}"
+            )
+
+    return _with_schema(_chunks_of(batches, size), schema)
+
+
+def _head_of_csv(path: str) -> tuple[Any, list[str]]:
+    """Return the columns of a CSV file with their types, and their names if the file has no head."""
     import pyarrow
 
     own: list[str] = []
-
     try:
         with _csv_reader(path, None, [], own) as reader:
             schema = reader.schema
@@ -266,31 +295,22 @@ def _csv(path: str, size: int) -> Table:
         if "Empty CSV" in str(error):
             raise ValueError(f"{path} is empty") from None
         raise ValueError(f"{path} is not a CSV file that can be read: {error}") from error
+    return schema, own
 
-    def batches(roles: dict[str, Name]) -> Iterator[Any]:
-        names = parts_of(roles)
-        kinds = {name: schema.field(name).type for name in names}
-        if "group" in roles:  # a name, even if it looks like a number
-            kinds[str(roles["group"])] = pyarrow.string()
-        ragged: list[Any] = []
-        with _csv_reader(path, names, ragged, own) as reader:
-            rows = 0
-            for batch in reader:
-                columns = [_of_kind(batch.column(name), kinds[name]) for name in names]
-                block = pyarrow.RecordBatch.from_arrays(columns, names)
-                if ragged and rows + block.num_rows > _row_of(ragged[0]):
-                    yield block.slice(0, _row_of(ragged[0]) - rows)
-                    break
-                rows += block.num_rows
-                yield block
-        if ragged:
-            one = ragged[0]
-            raise BrokenStream(
-                f"row {_row_of(one)} has another number of fields ({one.actual_columns}) than the head "
-                f"({one.expected_columns}): {one.text[:60]!r}"
-            )
 
-    return _with_schema(_chunks_of(batches, size), schema)
+def _kinds_in_csv(schema: Any, roles: dict[str, Name]) -> tuple[dict[str, Any], list[str]]:
+    """Return the type of each column that is read, and those in which numbers are needed.
+
+    If the first block has a text where a number is needed, the type of the column is null: not known.
+    """
+    import pyarrow
+
+    kinds = {name: schema.field(name).type for name in parts_of(roles)}
+    if "group" in roles:  # a name, even if it looks like a number
+        kinds[str(roles["group"])] = pyarrow.string()
+    needed = parts_of({role: name for role, name in roles.items() if role in COLUMN_KINDS})
+    unknown = [name for name in needed if pyarrow.types.is_string(kinds[name])]
+    return kinds | dict.fromkeys(unknown, pyarrow.null()), needed
 
 
 def is_number(words: str) -> bool:
@@ -308,9 +328,9 @@ def is_number(words: str) -> bool:
     return True
 
 
-def _row_of(ragged: Any) -> int:
-    """Return the number of a row that PyArrow could not read; PyArrow counts from 1, including the header."""
-    return int(ragged.number) - 2
+def _row_of(ragged: Any, own: list[str]) -> int:
+    """Return the number of a row that PyArrow could not read; PyArrow counts from 1, including a header."""
+    return int(ragged.number) - (1 if own else 2)
 
 
 def _csv_reader(path: str, columns: list[str] | None, ragged: list[Any], own: list[str]) -> Any:
@@ -332,7 +352,9 @@ def _csv_reader(path: str, columns: list[str] | None, ragged: list[Any], own: li
         path,
         read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK_OF_BYTES, column_names=own),
         parse_options=pyarrow.csv.ParseOptions(
-            delimiter="\t" if ".tsv" in path.lower()[-8:] else ",", invalid_row_handler=passed_over
+            delimiter="\t" if ".tsv" in path.lower()[-8:] else ",",
+            newlines_in_values=True,
+            invalid_row_handler=passed_over,
         ),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=texts, include_columns=columns, strings_can_be_null=True
@@ -340,15 +362,50 @@ def _csv_reader(path: str, columns: list[str] | None, ragged: list[Any], own: li
     )
 
 
+def _of_kinds(batch: Any, kinds: dict[str, Any], needed: list[str]) -> Iterator[Any]:
+    """Return texts as the expected types, and the first row without a number that is `needed` by itself."""
+    import pyarrow
+
+    def block(rows: Any, texts: tuple[str, ...] = ()) -> Any:
+        columns = {name: rows.column(name) for name in kinds}
+        found = [one if name in texts else _of_kind(one, kinds[name]) for name, one in columns.items()]
+        return pyarrow.RecordBatch.from_arrays(found, list(columns))
+
+    whole = block(batch)
+    wrong = {
+        name: _first_text(batch.column(name), kinds[name])
+        for name in needed
+        if pyarrow.types.is_string(whole.column(name).type)
+    }
+    if not wrong:
+        yield whole
+        return
+    first = min(wrong.values())
+    yield block(batch.slice(0, first))
+    yield block(batch.slice(first, 1), tuple(name for name, place in wrong.items() if place == first))
+    yield whole.slice(first + 1)
+
+
+def _first_text(texts: Any, kind: Any) -> int:
+    """Return the position of the first text that cannot be read as the others before it."""
+    import pyarrow
+
+    def is_text(count: int) -> bool:
+        return bool(pyarrow.types.is_string(_of_kind(texts.slice(0, count), kind).type))
+
+    return bisect_left(range(len(texts)), True, lo=1, key=is_text) - 1
+
+
 def _of_kind(texts: Any, kind: Any) -> Any:
-    """Return texts as the expected type, else as numbers, else as they are."""
+    """Return texts as the expected type, if that is null as one that fits, else as numbers or as they are."""
     import pyarrow
     from pyarrow import compute, types
 
     if types.is_string(kind):
         return texts
     trimmed = compute.utf8_trim_whitespace(texts)
-    for wanted in ([] if types.is_null(kind) else [kind]) + [pyarrow.float64()]:
+    first = [pyarrow.int64(), pyarrow.bool_()] if types.is_null(kind) else [kind]
+    for wanted in (*first, pyarrow.float64()):
         with suppress(pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
             return compute.cast(trimmed, wanted)
     return texts

@@ -11,24 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.sources.columns import Chunk
+from gainbias.evaluation.sources.columns import COLUMN_KINDS, Chunk
 from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw
 from gainbias.evaluation.sources.times import RowClock
 from gainbias.evaluation.stream import Beside, BrokenStream, Left, Path
 from gainbias.types import Bools, Floats, Ints
-
-COLUMN_KINDS = {
-    "state": "iufb",
-    "next": "iufb",
-    "reward": "iufb",
-    "reward_rate": "iufb",
-    "terminated": "b",
-    "truncated": "b",
-    "step": "iuf",
-    "action": "iufb",
-    "chance": "iuf",
-}
-"""Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
 
 BESIDE = ("action", "chance", "row")
 """Roles of columns that are passed along with the path unchanged."""
@@ -405,10 +392,10 @@ def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
         if column is None or column.dtype.kind in kinds:
             continue
         wanted = "true or false" if kinds == "b" else "numbers"
-        place = _first_odd(column, kinds)
+        place = first_odd(column, kinds)
         if place < len(column):
             [odd] = column[place : place + 1].tolist()
-            what = f"the {role.replace('_', ' ')} is {odd!r}, must be {wanted} (dtype {column.dtype})"
+            what = f"the {role.replace('_', ' ')} is {odd!r}, must be {wanted}"
             found.append(Flaw(place, what))
         mixed.append(role)
     first = min(found, default=None)
@@ -417,7 +404,7 @@ def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
     return sound | {role: sound[role].astype(kind[role]) for role in mixed}, first
 
 
-def _first_odd(column: NDArray[Any], kinds: str) -> int:
+def first_odd(column: NDArray[Any], kinds: str) -> int:
     """Return the position of the first element of the wrong kind, or the length if there is none."""
     if kinds == "b" and column.dtype.kind in "iu":
         return int(np.argmax(np.append((column != 0) & (column != 1), True)))

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from gainbias.evaluation.estimate import (
-    SOME_OBSERVATION,
     Estimate,
     as_precise,
     in_percent,
@@ -48,8 +46,6 @@ NO_STEP, TOO_RARE = "no step began there", "too little was seen"
 """For discrete observations: one that ends episodes may have been seen often."""
 
 LOOKED_FOR = "a drift, a level shift, a slow part, a period, rare events, heavy tails"
-
-RETURN_TO_START = "The return from the end of an episode to the start counts as one step with reward 0."
 
 RELATIVE = (
     "The relative value of an observation is how much more than the gain the policy earns in all from there "
@@ -111,18 +107,7 @@ def about(estimate: Estimate) -> str:
             f"Average reward per {estimate.per} in the long run of another policy than that of the log. The "
             f"{overlap.steps:,} steps of the log are worth about {float(f'{worth:.3g}'):,.0f} of this policy."
         )
-    ends = f" {RETURN_TO_START}" if _has_ends(estimate) else ""
-    data = estimate.diagnostics.data_in_words()
-    return f"Average reward per {estimate.per} in the long run, from {data}.{ends}"
-
-
-def _has_ends(estimate: Estimate) -> bool:
-    """Whether ends are known to count as steps: only tables of observations have a state for ends."""
-    observed, learned = estimate.observed, estimate.learned
-    if isinstance(learned, NoValues) or not observed.is_tabular or observed.num_features <= observed.end:
-        return False
-    rows = sparse.csr_array(([1.0], ([0], [observed.end])), (1, observed.num_features))
-    return estimate.per == "step" and bool(learned.observations(rows)[0] >= SOME_OBSERVATION)
+    return f"Average reward per {estimate.per} in the long run, from {estimate.diagnostics.data_in_words()}."
 
 
 def _values_section(estimate: Estimate, view: ValueView | None) -> str:
