@@ -125,9 +125,15 @@ class Collection:
             self.method.add(chain)
             if self.visits is not None:
                 self.visits.add(chain)
+        self._keep(chains)
+
+    def _keep(self, chains: list[Transitions]) -> None:
+        """Keep the last transitions, equally many however the stream was cut."""
         self.stretch.extend(chains)
-        while sum(map(len, self.stretch)) - len(self.stretch[0]) >= KEPT_TRANSITIONS:
-            self.stretch.popleft()
+        while (excess := sum(map(len, self.stretch)) - KEPT_TRANSITIONS) > 0:
+            oldest = self.stretch.popleft()
+            if excess < len(oldest):
+                self.stretch.appendleft(oldest.part(slice(excess, None)))
 
 
 class Visits:
