@@ -35,8 +35,9 @@ from gainbias.evaluation.gain.batches import RatioMeans, unit_of
 from gainbias.evaluation.gain.interval import GainEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.stream import Transitions
-from gainbias.evaluation.values.least_squares import UNSEEN_DIRECTION, ValueEstimate, dense
+from gainbias.evaluation.values.least_squares import UNSEEN_DIRECTION, ValueEstimate
 from gainbias.evaluation.values.methods import LearnedRecord, LeastSquares, NoLearning, most_for_least_squares
+from gainbias.evaluation.values.sums import dense
 from gainbias.notebook import InNotebooks
 from gainbias.store import plain
 from gainbias.types import Floats
