@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import partial
 from itertools import chain
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gainbias.features.matrix import Matrix
+from gainbias.kernels import work_ahead
 from gainbias.types import Floats, Ints
 
 OnTermination: TypeAlias = Literal["zero", "reward"]
@@ -293,16 +295,22 @@ def transitions(
 ) -> Iterator[Transitions]:
     """Turn pieces of paths into batches of transitions, and close the pieces at the end."""
     with closing(pieces) as opened:  # type: ignore[type-var]  # they come from a generator
-        for steps in joined(opened, on_termination, notes):
-            try:
-                batch = observed(steps)
-            except Exception as error:  # a user's features may do anything
-                raise BrokenStream(f"the features failed: {type(error).__name__}: {error}") from error
-            if steps.durations is not None:
-                is_unknown = steps.after == UNKNOWN_PLACE
-                after = np.where(is_unknown, UNKNOWN_PLACE, batch.after) if is_unknown.any() else batch.after
-                batch = replace(batch, after=after, durations=steps.durations)
-            yield batch
+        all_steps = joined(opened, on_termination, notes)
+        work = partial(_transitions, observed)
+        yield from work_ahead(work, all_steps) if observed.is_fixed else map(work, all_steps)
+
+
+def _transitions(observed: Observer, steps: ObservedSteps) -> Transitions:
+    """Return steps between observations as transitions between features."""
+    try:
+        batch = observed(steps)
+    except Exception as error:  # a user's features may do anything
+        raise BrokenStream(f"the features failed: {type(error).__name__}: {error}") from error
+    if steps.durations is None:
+        return batch
+    is_unknown = steps.after == UNKNOWN_PLACE
+    after = np.where(is_unknown, UNKNOWN_PLACE, batch.after) if is_unknown.any() else batch.after
+    return replace(batch, after=after, durations=steps.durations)
 
 
 def joined(
@@ -347,6 +355,10 @@ def joined(
 
 class Observer(Protocol):
     """Anything that turns observations into features, such as an `ObservationMap`."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether features depend on nothing else, so that several threads may ask for them at once."""
 
     def __call__(self, steps: ObservedSteps) -> Transitions:
         """Return steps between observations as transitions between features."""

@@ -31,8 +31,10 @@ from gainbias.kernels.threads import (
     share_blocks,
     share_out,
     share_runs,
+    threads_at_work,
     usable_cores,
     using_threads,
+    work_ahead,
 )
 
 __all__ = [
@@ -55,6 +57,8 @@ __all__ = [
     "share_blocks",
     "share_out",
     "share_runs",
+    "threads_at_work",
     "usable_cores",
     "using_threads",
+    "work_ahead",
 ]

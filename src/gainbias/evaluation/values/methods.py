@@ -32,6 +32,7 @@ from gainbias.evaluation.values.sums import (
     dense,
 )
 from gainbias.features.matrix import Matrix
+from gainbias.kernels import threads_at_work
 from gainbias.types import Floats
 
 FEW_FEATURES = 40
@@ -45,6 +46,9 @@ VALUE_PIECE = 2**17
 
 TOGETHER = 2**14
 """Transitions with sparse features are gathered up to this number, because each call of SciPy takes time."""
+
+TOGETHER_IN_THREADS = 2**17
+"""So many for each thread if there are several, which then share them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +196,9 @@ class LeastSquares:
         """Add the next batch of a chain; sums are taken when there are enough batches of all chains."""
         self._waiting.append(batch)
         complete = len(self._waiting) % self.sums.num_chains == 0
-        if complete and (self._is_dense or sum(map(len, self._waiting)) >= TOGETHER):
+        threads = threads_at_work()
+        together = TOGETHER if threads == 1 else threads * TOGETHER_IN_THREADS
+        if complete and (self._is_dense or sum(map(len, self._waiting)) >= together):
             self._sum_up()
 
     def values(self, transient: int = 0, confidence: float = 0.95) -> ValueEstimate:

@@ -42,7 +42,7 @@ PIECE_NUMBERS, SHORTEST_PIECE, LONGEST_PIECE = 2**16, 512, 4096
 """Numbers in the features of a piece, which stay in the cache, and the fewest and most steps of one."""
 
 STATES_PER_STEP = 16
-"""With more states for each step than this, features are added up step by step, and states are not counted."""
+"""With more states for each step than this, features are added up step by step, without counting states."""
 
 NUMBERS_TOGETHER = 2**21
 """Sums over pieces wait for each other if they have about this many numbers together, 16 MB."""
