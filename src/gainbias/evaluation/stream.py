@@ -295,13 +295,16 @@ def transitions(
 ) -> Iterator[Transitions]:
     """Turn pieces of paths into batches of transitions, and close the pieces at the end."""
     with closing(pieces) as opened:  # type: ignore[type-var]  # they come from a generator
-        all_steps = joined(opened, on_termination, notes)
-        work = partial(_transitions, observed)
-        yield from work_ahead(work, all_steps) if observed.is_fixed else map(work, all_steps)
+        makers, work = _links(opened, on_termination, notes), partial(_transitions, observed)
+        batches = work_ahead(work, makers) if observed.is_fixed else map(work, makers)
+        yield from (batch for batch in batches if batch is not None)
 
 
-def _transitions(observed: Observer, steps: ObservedSteps) -> Transitions:
-    """Return steps between observations as transitions between features."""
+def _transitions(observed: Observer, make: Callable[[], ObservedSteps]) -> Transitions | None:
+    """Return steps between observations as transitions between features; None if there is no step."""
+    steps = make()
+    if not len(steps.rewards):
+        return None
     try:
         batch = observed(steps)
     except Exception as error:  # a user's features may do anything
@@ -329,28 +332,49 @@ def joined(
     >>> steps.here, steps.after, steps.rewards, steps.segments
     (array([0, 1, 4]), array([1, 4, 2]), array([1., 2., 0.]), array([0, 0, 0]))
     """
+    for make in _links(pieces, on_termination, notes):
+        steps = make()
+        if len(steps.rewards):
+            yield steps
+
+
+def _links(
+    pieces: Iterable[Path], on_termination: OnTermination, notes: list[str]
+) -> Iterator[Callable[[], ObservedSteps]]:
+    """Yield functions that return the steps of `joined`: any thread may call them."""
     waiting: dict[int, Path] = {}
     segment: dict[int, int] = {}
     for piece in pieces:
-        if piece.chain in waiting:
-            path = waiting[piece.chain].then(piece)
-        else:
-            path = piece
+        before, begun = waiting.get(piece.chain), segment.get(piece.chain, 0)
+        if before is None:
             _speak_of_short_episodes(piece, notes)
-        steps = _steps(path, on_termination, segment.get(piece.chain, 0))
-        if len(steps.rewards):
-            yield steps
-        waiting[piece.chain] = path.part(slice(len(path) - 1, None))
-        cuts = np.count_nonzero(path.left[:-1] >= Left.BY_CUT)
-        segment[piece.chain] = segment.get(piece.chain, 0) + int(cuts)
+        yield partial(_linked, before, piece, on_termination, begun)
+        waiting[piece.chain] = piece.part(slice(len(piece) - 1, None))
+        cuts = np.count_nonzero(piece.left[:-1] >= Left.BY_CUT)
+        if before is not None:
+            cuts += np.count_nonzero(before.left >= Left.BY_CUT)
+        segment[piece.chain] = begun + int(cuts)
     for number, last in waiting.items():
         stops = last.left[0] == Left.BY_STOP
         if stops or (last.left[0] == Left.BY_END and on_termination == "zero"):
             here = np.zeros(1, dtype=np.int64)
             after, segments = here + (UNKNOWN_PLACE if stops else 1), here + segment[number]
-            yield ObservedSteps(
-                last.observations, here, after, last.rewards, segments, number, last.durations, last.beside
+            yield partial(
+                ObservedSteps,
+                last.observations,
+                here,
+                after,
+                last.rewards,
+                segments,
+                number,
+                last.durations,
+                last.beside,
             )
+
+
+def _linked(before: Path | None, piece: Path, on_termination: OnTermination, segment: int) -> ObservedSteps:
+    """Return the steps out of the last observation before a piece, if there is one, and out of the piece."""
+    return _steps(piece if before is None else before.then(piece), on_termination, segment)
 
 
 class Observer(Protocol):

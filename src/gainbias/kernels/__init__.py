@@ -35,6 +35,7 @@ from gainbias.kernels.threads import (
     usable_cores,
     using_threads,
     work_ahead,
+    working_beside,
 )
 
 __all__ = [
@@ -61,4 +62,5 @@ __all__ = [
     "usable_cores",
     "using_threads",
     "work_ahead",
+    "working_beside",
 ]

@@ -118,8 +118,8 @@ class _Crew:
             raise
 
     def begin(self, work: Callable[[int], Any]) -> _Job:
-        """Let another thread begin with some work, which is in one part."""
-        if len(self._threads) < self.helpers:
+        """Let another thread begin with some work in one part; for a single one no thread starts."""
+        if len(self._threads) < self.helpers and not self._jobs.empty():
             self._start()
         job = _Job(work, 1)
         self._jobs.put(job)
@@ -263,6 +263,28 @@ def threads_at_work() -> int:
     """
     crew = _CREW.get()
     return 1 if crew is None else crew.helpers + 1
+
+
+@contextmanager
+def working_beside(work: Callable[[], object]) -> Iterator[None]:
+    """Let another thread do some work while the block runs; one thread does it before.
+
+    Examples
+    --------
+    >>> with using_threads(2), working_beside(lambda: None):
+    ...     1 + 1
+    2
+    """
+    crew = _CREW.get()
+    if crew is None:
+        work()
+        yield
+        return
+    job = crew.begin(lambda _: work())
+    try:
+        yield
+    finally:
+        crew.finish(job)
 
 
 def work_ahead(work: Callable[[Item], Part], items: Iterable[Item]) -> Iterator[Part]:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from gainbias.evaluation.gain.batches import BatchSums
+from gainbias.evaluation.stream import joined_durations
 from gainbias.kernels import bare_kernel, light_work, plain_form, share_out
 from gainbias.types import Floats, Ints
 
@@ -43,6 +44,9 @@ PIECE_NUMBERS, SHORTEST_PIECE, LONGEST_PIECE = 2**16, 512, 4096
 
 STATES_PER_STEP = 16
 """With more states for each step than this, features are added up step by step, without counting states."""
+
+WORTH_SHARING = 2**20
+"""Numbers in features whose sums threads share; one thread needs about 5 ms for them."""
 
 NUMBERS_TOGETHER = 2**21
 """Sums over pieces wait for each other if they have about this many numbers together, 16 MB."""
@@ -151,9 +155,13 @@ class Steps(NamedTuple):
         """Return the same without keeping the matrix alive from which rows were chosen."""
         return Steps(*self.arrays)
 
-    def then(self, other: Steps) -> Steps:
-        """Return these transitions followed by others."""
-        return Steps(*map(_joined, self.arrays, other.arrays))
+    @classmethod
+    def joined(cls, parts: list[Steps]) -> Steps:
+        """Return transitions that follow each other, with rows that were only chosen gathered."""
+        if len(parts) == 1:
+            return parts[0].kept()
+        here, after, rewards, durations = zip(*(part.arrays for part in parts), strict=True)
+        return cls(_stacked(here), _stacked(after), np.concatenate(rewards), joined_durations(durations))
 
 
 class MomentSums(ABC):
@@ -194,13 +202,12 @@ class MomentSums(ABC):
         self._rest: list[Moments] = []
         self._rest_steps = 0
         self._gram: Any = 0.0
-        self._pending: Steps | None = None
+        self._pending: list[Steps] = []
 
     @property
     def steps(self) -> int:
         """Steps of each chain."""
-        waiting = 0 if self._pending is None else len(self._pending)
-        return self.fine.steps + waiting // self.num_chains
+        return self.fine.steps + sum(map(len, self._pending)) // self.num_chains
 
     def batches(self, skipped: int) -> list[Moments]:
         """Return the complete batches without the first `skipped`."""
@@ -214,8 +221,8 @@ class MomentSums(ABC):
     def totals(self, skipped: int) -> tuple[Moments, Floats]:
         """Return sums over the steps after the first `skipped` batches, and of phi phi^T over all steps."""
         last, gram = list(self._rest), self._gram
-        if self._pending is not None and len(self._pending):
-            moments, squares = self._product(*self._pending.arrays)
+        if self._pending:
+            moments, squares = self._product(*Steps.joined(self._pending))
             last, gram = [*last, moments], gram + squares
         total = reduce(Moments.plus, self._complete[skipped:] + last)
         return total, np.asarray(gram if isinstance(gram, np.ndarray) else gram.toarray())
@@ -227,7 +234,8 @@ class MomentSums(ABC):
         itself, and then they are added in their order, so that the number of threads changes no bit.
         """
         pieces = self._cut(parts)
-        together = max(1, NUMBERS_TOGETHER // self._numbers)
+        is_much = sum(map(len, parts)) >= self._shared_from
+        together = max(1, NUMBERS_TOGETHER // self._numbers) if is_much else 1
         for begin in range(0, len(pieces), together):
             some = pieces[begin : begin + together]
             for summed in share_out(partial(self._summed, some), len(some)):
@@ -241,27 +249,28 @@ class MomentSums(ABC):
             steps = steps.part(np.arange(rewards.size).reshape(rewards.shape).T.ravel())
         self.add_parts([steps])
 
-    def _cut(self, parts: Sequence[Steps]) -> list[tuple[Steps, int]]:
-        """Cut transitions into pieces, and return them with how many steps each has; the rest waits."""
+    def _cut(self, parts: Sequence[Steps]) -> list[tuple[list[Steps], int]]:
+        """Cut transitions into pieces, each of several parts, with the steps before each; the rest waits."""
         pieces, at, pending = [], self.fine.steps, self._pending
         for part in parts:
             begin = 0
             while begin < len(part):
                 length = min(_size_after(at, VALUE_BATCHES), self.piece)
-                end = begin + length * self.num_chains - (0 if pending is None else len(pending))
-                piece = part.part(slice(begin, end))
-                pending = piece if pending is None else pending.then(piece)
+                end = begin + length * self.num_chains - sum(map(len, pending))
+                pending.append(part.part(slice(begin, end)))
                 begin = end
-                if len(pending) == length * self.num_chains:
+                if end <= len(part):
                     pieces.append((pending, at))
-                    at, pending = at + length, None
-        self._pending = None if pending is None else pending.kept()
+                    at, pending = at + length, []
+        self._pending = [part.kept() for part in pending]
         return pieces
 
-    def _summed(self, pieces: list[tuple[Steps, int]], number: int) -> tuple[Moments, Any, Floats, int, int]:
+    def _summed(
+        self, pieces: list[tuple[list[Steps], int]], number: int
+    ) -> tuple[Moments, Any, Floats, int, int]:
         """Return sums over a piece, for `fine` those of its parts, how long these are, and how long it is."""
-        piece, at = pieces[number]
-        here, after, reward, time = piece.arrays
+        parts, at = pieces[number]
+        here, after, reward, time = Steps.joined(parts)
         steps = len(reward) // self.num_chains
         length = min(steps, _size_after(at, self.fine.capacity))  # both are powers of two
         moments, squares = self._product(here, after, reward, time)
@@ -277,14 +286,22 @@ class MomentSums(ABC):
             self._complete += self._rest
             self._rest, self._rest_steps = [], 0
         if len(self._complete) == VALUE_BATCHES:
-            pairs = zip(self._complete[::2], self._complete[1::2], strict=True)
-            self._complete = [one.plus(other) for one, other in pairs]
+            pairs = [*zip(self._complete[::2], self._complete[1::2], strict=True)]
+            if self.batch_size >= self.piece:
+                self._complete = share_out(lambda k: Moments.plus(*pairs[k]), len(pairs))
+            else:
+                self._complete = [one.plus(other) for one, other in pairs]
             self.batch_size *= 2
 
     @property
     def _numbers(self) -> int:
         """About how many numbers there are in the sums over a piece."""
         return self.num_features**2
+
+    @property
+    def _shared_from(self) -> int:
+        """Fewest steps that are worth sharing among threads."""
+        return WORTH_SHARING // self.num_features
 
     def _product(self, here: Any, after: Any, reward: Floats, time: Floats | None) -> tuple[Moments, Any]:
         """Return moments of transitions, and the sum of phi phi^T, or its diagonal if the rest is 0."""
@@ -436,7 +453,7 @@ class TabularValueSums(MomentSums):
     array([5., 7.])
     """
 
-    most_features, piece = MOST_SPARSE_FEATURES, 16_384
+    most_features, piece = MOST_SPARSE_FEATURES, 65_536
 
     def __init__(self, num_features: int, num_chains: int = 1) -> None:
         super().__init__(num_features, num_chains)
@@ -445,6 +462,10 @@ class TabularValueSums(MomentSums):
     @property
     def _numbers(self) -> int:
         return min(self.num_states**2, self.piece)
+
+    @property
+    def _shared_from(self) -> int:
+        return 2 * self.piece
 
     def add(
         self, here: ArrayLike, rewards: ArrayLike, after: ArrayLike, durations: ArrayLike | None = None
@@ -523,17 +544,22 @@ class TableValueSums(TabularValueSums):
     def __init__(self, table: Floats, num_chains: int = 1) -> None:
         super().__init__(table.shape[1], num_chains)
         self._table, self.num_states = table, len(table)
+        self._last_totals: tuple[tuple[int, int], tuple[Moments, Floats]] | None = None
 
     def projected(self, batch: Moments, weights: Floats) -> Moments:
         """Return means over a batch, with the product of the matrix and weights instead of the matrix."""
-        return self._of_features(super().projected(batch, self._table @ weights))
+        means, values = batch.means, self._table @ weights
+        return self._of_features(means._replace(matrix=means.features * values - means.matrix @ values))
 
     def totals(self, skipped: int) -> tuple[Moments, Floats]:
         """Return sums over the steps after the first `skipped` batches, and of phi phi^T over all steps."""
-        total, visits = super().totals(skipped)
-        squares = self._table.T @ (visits[:, None] * self._table)
-        product = dense(total.matrix) @ self._table
-        return self._of_features(total._replace(matrix=product)), squares
+        asked = skipped, self.steps
+        if self._last_totals is None or self._last_totals[0] != asked:  # they are asked for twice
+            total, visits = super().totals(skipped)
+            squares = self._table.T @ (visits[:, None] * self._table)
+            product = dense(total.matrix) @ self._table
+            self._last_totals = asked, (self._of_features(total._replace(matrix=product)), squares)
+        return self._last_totals[1]
 
     def _of_features(self, moments: Moments) -> Moments:
         """Return moments of features, given those of states, with a product in the place of their matrix."""
@@ -593,12 +619,9 @@ def _balanced(moments: Moments) -> Moments:
     return moments._replace(matrix=sparse.csr_array(sparse.diags_array(visits) - moves))
 
 
-def _joined(above: Any, below: Any) -> Any:
-    if above is None:
-        return None
-    if isinstance(above, np.ndarray):
-        return np.concatenate([above, below])
-    return sparse.vstack([above, below], format="csr") if above.shape[0] else below
+def _stacked(parts: Sequence[Any]) -> Any:
+    """Return arrays, or sparse arrays, below each other."""
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sparse.vstack(parts, format="csr")
 
 
 def _counted(places: Any, rows: int, columns: int, weights: Floats | None = None) -> Floats:
