@@ -15,6 +15,7 @@ from gainbias.evaluation.values.sums import (
     VALUE_BATCHES,
     Moments,
     SparseValueSums,
+    TableValueSums,
     TabularValueSums,
     ValueSums,
     add_steps,
@@ -269,6 +270,43 @@ class TestSparse:
         assert tables[0][2, 3] == np.count_nonzero((here == 2) & (after == 3))
         assert tables[1][2] == pytest.approx(rewards[here == 2].sum())
         assert tables[2][2] == pytest.approx(lasted[here == 2].sum() if is_timed else 0.0)
+
+    @pytest.mark.parametrize("few", [0, 128])
+    @pytest.mark.parametrize("is_timed", [False, True])
+    @pytest.mark.parametrize("num_chains", [1, 3])
+    def test_features_in_a_table_are_like_dense_ones(self, few, is_timed, num_chains, monkeypatch):
+        monkeypatch.setattr(sums, "FEW_SUMMED_STATES", few)
+        monkeypatch.setattr(sums, "STATES_PER_STEP", 2)  # features are added up both ways
+        chain = Chain.named("machine-replacement")
+        table = np.random.default_rng(0).normal(size=(len(chain.rows), 5))
+        here, after, reward, _ = (
+            np.concatenate(p) for p in zip(*chain.runs(num_chains, 9_000, 0), strict=True)
+        )
+        lasted = 1.0 + here if is_timed else None
+        found = []
+        for added_up in (TableValueSums(table, num_chains), ValueSums(5, num_chains)):
+            for begin, end in pairwise([0, 1, 700, 701, 9_000]):
+                part = np.s_[:, begin:end]
+                states = [table[here[part]], table[after[part]]] if len(found) else [here[part], after[part]]
+                added_up.add(states[0], reward[part], states[1], None if lasted is None else lasted[part])
+            found.append(estimate_values(added_up, transient=100))
+        counted, densely = found
+        assert np.isfinite(densely.intervals(table)).all()
+        assert counted.weights == pytest.approx(densely.weights, abs=1e-9)
+        assert counted.offset == pytest.approx(densely.offset, abs=1e-9)
+        assert counted.intervals(table) == pytest.approx(densely.intervals(table), abs=1e-8)
+        assert counted.observations(table) == pytest.approx(densely.observations(table), rel=1e-9)
+        assert counted.effective_sample_size == pytest.approx(densely.effective_sample_size, rel=1e-9)
+
+    def test_pieces_end_where_batches_become_longer(self):
+        table = TabularValueSums(3)
+        rng = np.random.default_rng(0)
+        for _ in range(60):
+            here, after = rng.integers(0, 3, (2, rng.integers(1, 500)))
+            table.add(here, here, after)
+            assert table.batch_size == sums._size_after(table.fine.steps, sums.VALUE_BATCHES)
+            assert table.fine.size == sums._size_after(table.fine.steps, table.fine.capacity)
+        assert table.batch_size == 512
 
     def test_many_features_are_solved_the_other_way(self, walk, monkeypatch):
         run = only_run(walk, 5000)

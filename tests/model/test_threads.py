@@ -6,6 +6,7 @@ Blocks and branches are made small here, so that small chains have many of them.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from gainbias.kernels import (
     share_out,
     threads,
     using_threads,
+    work_ahead,
+    working_beside,
 )
 from gainbias.model import structure
 from gainbias.model.solve import leaking, residual, vectors
@@ -376,6 +379,56 @@ class TestSharing:
         with using_threads(2), pytest.raises(KeyError, match="broken"):
             share_out(work, 10_000)
         assert len(done) < 10_000
+
+    def test_items_are_worked_on_before_they_are_needed(self) -> None:
+        together = threading.Barrier(2, timeout=20)
+        with using_threads(2):
+            worked = work_ahead(lambda k: (k, together.wait())[0], iter(range(6)))
+            assert list(worked) == list(range(6))
+
+    def test_only_a_few_items_are_taken_ahead(self) -> None:
+        taken = []
+        with using_threads(2):
+            worked = work_ahead(lambda k: k, (taken.append(k) or k for k in range(1000)))
+            assert [next(worked) for _ in range(3)] == [0, 1, 2]
+            assert len(taken) <= 3 + 2 * 2
+            worked.close()
+
+    @pytest.mark.parametrize("threads", [1, 2, 5])
+    def test_an_error_comes_after_everything_before_it(self, threads: int) -> None:
+        def work(k: int) -> int:
+            if k == 7:
+                raise KeyError("in the work")
+            return k
+
+        def items() -> Iterator[int]:
+            yield from range(5)
+            raise OSError("in the items")
+
+        for source, error, message in ((iter(range(50)), KeyError, "work"), (items(), OSError, "items")):
+            done: list[int] = []
+            with using_threads(threads), pytest.raises(error, match=message):
+                done.extend(work_ahead(work, source))
+            assert done == list(range(7 if error is KeyError else 5))
+
+    def test_work_beside_others_is_done_at_the_same_time_and_its_error_is_raised(self) -> None:
+        together = threading.Barrier(2, timeout=20)
+
+        def work() -> None:
+            together.wait()
+            raise KeyError("beside")
+
+        with using_threads(2):
+            list(work_ahead(lambda k: k, iter(range(9))))  # starts the other thread
+            with pytest.raises(KeyError, match="beside"), working_beside(work):
+                together.wait()
+
+    def test_two_streams_and_shared_work_do_not_disturb_each_other(self) -> None:
+        with using_threads(3):
+            squares = work_ahead(lambda k: k * k, iter(range(200)))
+            for k, number in enumerate(work_ahead(lambda x: x + 1, squares)):
+                assert number == k * k + 1
+                assert share_out(lambda i: i, 5) == list(range(5))
 
     def test_blocks_have_fixed_ends(self) -> None:
         with using_threads(3):

@@ -6,9 +6,11 @@ states, to see whether the chain falls apart.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from scipy import sparse
 from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
 from gainbias.evaluation.stream import Aligner, Interrupted, Stream, Transitions
 from gainbias.evaluation.values.methods import ValueMethod
+from gainbias.kernels import threads_at_work, working_beside
 from gainbias.model.structure import find_structure
 from gainbias.progress import Interruptions
 from gainbias.types import Floats
@@ -24,11 +27,14 @@ from gainbias.types import Floats
 MOST_MOVES = 2**22
 """How many different moves are counted at most, in 32 MB; with more, the structure is not judged."""
 
-FEW_COUNTED_STATES = 512
-"""Up to how many states all moves are counted in a table, which is faster."""
+FEW_COUNTED_STATES = 1024
+"""Up to how many states all moves are counted in a table, of 8 MB, which is faster."""
 
 STEPS_TO_CALL_CLOSED = 100
 """Steps after which a set of states that was not left counts as closed."""
+
+ROWS_OF_A_THREAD = 2**17
+"""Steps that are taken in together for each thread, if there are several."""
 
 KEPT_TRANSITIONS = 2**15
 """Number of the last transitions that are kept."""
@@ -75,6 +81,7 @@ class Collection:
         self.visits = None if observed.states is None else Visits(observed.end + 1)
         self.stretch: deque[Transitions] = deque()
         self._aligner = Aligner(stream.num_chains)
+        self._taken: list[list[Transitions]] = []
         self._interruptions, self._show, self._hear = interruptions, show, hear
         self._started = time.perf_counter()
 
@@ -86,19 +93,29 @@ class Collection:
 
     def reach(self, steps: int | None) -> BatchMeans | RatioMeans:
         """Read until each chain has taken `steps` steps, or to the end (None); return the rewards."""
-        while True:
-            room = self._aligner.ready if steps is None else steps - self.rewards.steps
-            count = min(self._aligner.ready, room)
-            if count:
-                self._take(count)
-                if self._show is not None:
-                    self._show(self.rewards.steps)
-            if steps is not None and self.rewards.steps >= steps:
-                return self.rewards
-            batch = self._next()
-            if batch is None:
-                return self.rewards
-            self._aligner.add(batch)
+        together = self._rows_together if steps is None else 1
+        try:
+            while True:
+                room = self._aligner.ready if steps is None else steps - self.rewards.steps
+                count = min(self._aligner.ready, room)
+                if count:
+                    self._taken.append(self._aligner.take(count))
+                    if sum(len(chains[0]) for chains in self._taken) >= together:
+                        self._absorb()
+                if steps is not None and self.rewards.steps >= steps:
+                    return self.rewards
+                batch = self._next()
+                if batch is None:
+                    return self.rewards
+                self._aligner.add(batch)
+        finally:
+            self._absorb()
+
+    @property
+    def _rows_together(self) -> int:
+        """How many rows are taken in at once: enough for all threads, unless rows of features are kept."""
+        few = self.stream.observed.rows is not None or threads_at_work() == 1
+        return 1 if few else ROWS_OF_A_THREAD * threads_at_work()
 
     def _no_rewards(self, num_chains: int) -> BatchMeans | RatioMeans:
         return RatioMeans(num_chains) if self.stream.is_timed else BatchMeans(num_chains)
@@ -110,24 +127,48 @@ class Collection:
         except KeyboardInterrupt:
             raise Interrupted from None
 
-    def _take(self, count: int) -> None:
-        chains = self._aligner.take(count)
+    def _absorb(self) -> None:
+        """Take in all that was taken from the stream."""
+        taken, self._taken = self._taken, []
+        if not taken:
+            return
+        if isinstance(self.rewards, BatchMeans):
+            learned = taken
+        else:
+            learned = [[known for chain in chains if len(known := chain.known())] for chains in taken]
+        with working_beside(partial(self._note, taken, learned)):
+            for chain in itertools.chain.from_iterable(learned):
+                self.method.add(chain)
+        for chains in learned:
+            self._keep(chains)
+        if self._show is not None:
+            self._show(self.rewards.steps)
+
+    def _note(self, taken: list[list[Transitions]], learned: list[list[Transitions]]) -> None:
+        """Add rewards, and count moves between states."""
+        for chains in taken:
+            self._add_rewards(chains)
+        if self.visits is not None:
+            for chain in itertools.chain.from_iterable(learned):
+                self.visits.add(chain)
+
+    def _add_rewards(self, chains: list[Transitions]) -> None:
         rewards, durations = np.stack([chain.rewards for chain in chains]), None
         if isinstance(self.rewards, BatchMeans):
             self.rewards.add(rewards)
         else:
             durations = np.stack([chain.durations for chain in chains if chain.durations is not None])
             self.rewards.add(rewards, durations)
-            chains = [known for chain in chains if len(known := chain.known())]
         if self._hear is not None:
             self._hear(rewards, durations)
-        for chain in chains:
-            self.method.add(chain)
-            if self.visits is not None:
-                self.visits.add(chain)
+
+    def _keep(self, chains: list[Transitions]) -> None:
+        """Keep the last transitions, equally many however the stream was cut."""
         self.stretch.extend(chains)
-        while sum(map(len, self.stretch)) - len(self.stretch[0]) >= KEPT_TRANSITIONS:
-            self.stretch.popleft()
+        while (excess := sum(map(len, self.stretch)) - KEPT_TRANSITIONS) > 0:
+            oldest = self.stretch.popleft()
+            if excess < len(oldest):
+                self.stretch.appendleft(oldest.part(slice(excess, None)))
 
 
 class Visits:
@@ -159,7 +200,7 @@ class Visits:
             return
         given = batch.here * self._size + batch.after
         if self._size <= FEW_COUNTED_STATES:
-            self._counts += np.bincount(given, minlength=len(self._counts))
+            np.add.at(self._counts, given, 1)
             return
         moves, counts = np.unique(given, return_counts=True)
         known = np.isin(moves, self._moves)

@@ -22,6 +22,7 @@ up most of the variance, any fit looks good on its own data.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -34,8 +35,9 @@ from gainbias.evaluation.gain.batches import RatioMeans, unit_of
 from gainbias.evaluation.gain.interval import GainEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.stream import Transitions
-from gainbias.evaluation.values.least_squares import UNSEEN_DIRECTION, ValueEstimate, dense
+from gainbias.evaluation.values.least_squares import UNSEEN_DIRECTION, ValueEstimate
 from gainbias.evaluation.values.methods import LearnedRecord, LeastSquares, NoLearning, most_for_least_squares
+from gainbias.evaluation.values.sums import dense
 from gainbias.notebook import InNotebooks
 from gainbias.store import plain
 from gainbias.types import Floats
@@ -274,7 +276,7 @@ def _blind(stretch: Iterable[Transitions], means: Floats, squares: Floats) -> li
     seen = squares > 0.0
     if (squares - means**2 <= UNSEEN_DIRECTION * squares)[seen].all():
         return ["the features are the same in all states that were seen: they cannot express values"]
-    parts = (batch.rows[batch.here] for batch in stretch if isinstance(batch.rows, np.ndarray))
+    parts = (batch.rows[np.unique(batch.here)] for batch in stretch if isinstance(batch.rows, np.ndarray))
     ends = [(rows.min(axis=0), rows.max(axis=0)) for rows in parts]
     if not ends:
         return []
@@ -386,11 +388,15 @@ def _saved_by_predicting(errors: Floats, regressors: Floats) -> tuple[Floats, Fl
 
     Errors are predicted from the other folds, and measured from the mean there.
     """
-    fold = np.arange(len(errors)) * FOLDS // len(errors)
+    ends = [-(-k * len(errors) // FOLDS) for k in range(FOLDS + 1)]
+    folds = [slice(begin, end) for begin, end in itertools.pairwise(ends)]
+    # The least squares of several folds are those of their triangular factors, which are far shorter.
+    factors = [np.linalg.qr(np.column_stack([regressors[own], errors[own]]), mode="r") for own in folds]
     saved, whole = np.empty_like(errors), np.empty_like(errors)
-    for own in (fold == k for k in range(FOLDS)):
-        fitted = np.linalg.lstsq(regressors[~own], errors[~own], rcond=None)[0]
-        whole[own] = (errors[own] - errors[~own].mean()) ** 2
+    for number, own in enumerate(folds):
+        others = np.concatenate(factors[:number] + factors[number + 1 :])
+        fitted = np.linalg.lstsq(others[:, :-1], others[:, -1], rcond=None)[0]
+        whole[own] = (errors[own] - np.delete(errors, own).mean()) ** 2
         saved[own] = whole[own] - (errors[own] - regressors[own] @ fitted) ** 2
     return saved, whole
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -434,6 +434,33 @@ class History:
     gain: Floats
     low: Floats
     high: Floats
+
+    @classmethod
+    def made_later(cls, make: Callable[[], History]) -> History:
+        """Return a history that is made when somebody first looks at it: few do, and it takes time.
+
+        Examples
+        --------
+        >>> some = np.ones(1)
+        >>> history = History.made_later(lambda: print("now") or History(some, 2.0 * some, some, some))
+        >>> float(history.gain[0])
+        now
+        2.0
+        """
+        history = cls.__new__(cls)
+        vars(history)["_make"] = make
+        return history
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Make what was to be made later; Python asks here only for what is not there yet."""
+            make = vars(self).get("_make")
+            if make is None or name not in {field.name for field in fields(self)}:
+                return object.__getattribute__(self, name)  # another thread may have made it meanwhile
+            vars(self).update(vars(make()))
+            vars(self).pop("_make", None)
+            return vars(self)[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists; ``None`` for infinite numbers and nan."""

@@ -33,6 +33,7 @@ from gainbias.evaluation.sources.logs import log_stream
 from gainbias.evaluation.sources.policies import Policy
 from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.methods import Learning, NoLearning, as_learning, value_method
+from gainbias.kernels import count_threads, using_threads
 from gainbias.progress import Interruptions, Watch
 
 USUAL_STEPS = 100_000
@@ -179,6 +180,7 @@ def evaluate_log(
     on_termination: OnTermination = "zero",
     confidence: float = 0.95,
     time_limit: float | None = None,
+    threads: int | None = None,
 ) -> Estimate:
     """Estimate gain and values from a log of what a policy did, of that policy or of another one.
 
@@ -246,6 +248,10 @@ def evaluate_log(
     gaps : {"error", "break"}
         What to do if a row does not follow from the one before it, by the columns of next states, steps or
         episodes.
+    threads : int, optional
+        How many threads share the work on a long log, at most; the number changes no result. By default one
+        for each core that this process may use, or as many as GAINBIAS_THREADS in the environment says. The
+        answer for another policy is computed by one.
 
     Returns
     -------
@@ -279,6 +285,7 @@ def evaluate_log(
     check_confidence(confidence)
     check_time_limit(time_limit)
     learning, others = as_learning(algorithm), as_columns(columns)
+    count = count_threads(threads)
     if policy is not None:
         check_question(log, action, learning, duration if time is None else time, discount)
         reading, made_by = reading_of(
@@ -305,7 +312,7 @@ def evaluate_log(
     refuse_unasked(action=action, behaviour=behaviour, ratio_features=ratio_features, discount=discount)
     if isinstance(features, ActionFeatures):
         raise ValueError("ActionFeatures are for another policy than the one that made the log: policy=...")
-    with Watch(time_limit) as watch, Interruptions() as interruptions:
+    with using_threads(count), Watch(time_limit) as watch, Interruptions() as interruptions:
         with opened(
             interruptions,
             lambda: log_stream(

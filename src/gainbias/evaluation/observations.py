@@ -192,6 +192,14 @@ class ObservationMap:
         return self.rows is None and self.table is None
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether features depend on nothing else, so that several threads may ask for them at once.
+
+        Not if observations are numbered as they turn up, nor if a function of the user makes the features.
+        """
+        return self.seen is None and (self.rows is None or type(self.choice) in NAMED.values())
+
+    @property
     def num_used(self) -> int:
         """Number of features that are in use: fewer than all if states are numbered as they turn up."""
         if self.seen is None:

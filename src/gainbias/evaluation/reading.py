@@ -18,7 +18,7 @@ from typing import Any
 
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.diagnostics import diagnose
-from gainbias.evaluation.estimate import Estimate, gain_history
+from gainbias.evaluation.estimate import Estimate, History, gain_history
 from gainbias.evaluation.gain.anytime import (
     LOOK_GROWTH,
     ConfidenceSequence,
@@ -252,7 +252,7 @@ def estimate_of(
         gain_interval=gain.interval,
         confidence=confidence,
         diagnostics=diagnose(collection, gain, learned, is_complete=cut is None),
-        history=gain_history(rewards, confidence, sequence),
+        history=History.made_later(partial(gain_history, rewards, confidence, sequence)),
         observed=observed.settled(),
         learned=learned,
         per=collection.stream.per,

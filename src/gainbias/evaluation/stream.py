@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import partial
 from itertools import chain
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gainbias.features.matrix import Matrix
+from gainbias.kernels import work_ahead
 from gainbias.types import Floats, Ints, is_count
 
 OnTermination: TypeAlias = Literal["zero", "reward"]
@@ -300,16 +302,25 @@ def transitions(
 ) -> Iterator[Transitions]:
     """Turn pieces of paths into batches of transitions, and close the pieces at the end."""
     with closing(pieces) as opened:  # type: ignore[type-var]  # they come from a generator
-        for steps in joined(opened, on_termination, notes):
-            try:
-                batch = observed(steps)
-            except Exception as error:  # a user's features may do anything
-                raise BrokenStream(f"the features failed: {type(error).__name__}: {error}") from error
-            if steps.durations is not None:
-                is_unknown = steps.after == UNKNOWN_PLACE
-                after = np.where(is_unknown, UNKNOWN_PLACE, batch.after) if is_unknown.any() else batch.after
-                batch = replace(batch, after=after, durations=steps.durations)
-            yield batch
+        makers, work = _links(opened, on_termination, notes), partial(_transitions, observed)
+        batches = work_ahead(work, makers) if observed.is_fixed else map(work, makers)
+        yield from (batch for batch in batches if batch is not None)
+
+
+def _transitions(observed: Observer, make: Callable[[], ObservedSteps]) -> Transitions | None:
+    """Return steps between observations as transitions between features; None if there is no step."""
+    steps = make()
+    if not len(steps.rewards):
+        return None
+    try:
+        batch = observed(steps)
+    except Exception as error:  # a user's features may do anything
+        raise BrokenStream(f"the features failed: {type(error).__name__}: {error}") from error
+    if steps.durations is None:
+        return batch
+    is_unknown = steps.after == UNKNOWN_PLACE
+    after = np.where(is_unknown, UNKNOWN_PLACE, batch.after) if is_unknown.any() else batch.after
+    return replace(batch, after=after, durations=steps.durations)
 
 
 def joined(
@@ -328,35 +339,60 @@ def joined(
     >>> steps.here, steps.after, steps.rewards, steps.segments
     (array([0, 1, 4]), array([1, 4, 2]), array([1., 2., 0.]), array([0, 0, 0]))
     """
+    for make in _links(pieces, on_termination, notes):
+        steps = make()
+        if len(steps.rewards):
+            yield steps
+
+
+def _links(
+    pieces: Iterable[Path], on_termination: OnTermination, notes: list[str]
+) -> Iterator[Callable[[], ObservedSteps]]:
+    """Yield functions that return the steps of `joined`: any thread may call them."""
     waiting: dict[int, Path] = {}
     segment: dict[int, int] = {}
     for piece in pieces:
-        if piece.chain in waiting:
-            path = waiting[piece.chain].then(piece)
-        else:
-            path = piece
+        before, begun = waiting.get(piece.chain), segment.get(piece.chain, 0)
+        if before is None:
             _speak_of_short_episodes(piece, notes)
-        steps = _steps(path, on_termination, segment.get(piece.chain, 0))
-        goes_back = on_termination == "zero" and bool((path.left == Left.BY_END).any())
-        if goes_back and path.durations is None and ENDS_ARE_STEPS not in notes:
+        goes_back = on_termination == "zero" and bool((piece.left == Left.BY_END).any())
+        if goes_back and piece.durations is None and ENDS_ARE_STEPS not in notes:
             notes.append(ENDS_ARE_STEPS)
-        if len(steps.rewards):
-            yield steps
-        waiting[piece.chain] = path.part(slice(len(path) - 1, None))
-        cuts = np.count_nonzero(path.left[:-1] >= Left.BY_CUT)
-        segment[piece.chain] = segment.get(piece.chain, 0) + int(cuts)
+        yield partial(_linked, before, piece, on_termination, begun)
+        waiting[piece.chain] = piece.part(slice(len(piece) - 1, None))
+        cuts = np.count_nonzero(piece.left[:-1] >= Left.BY_CUT)
+        if before is not None:
+            cuts += np.count_nonzero(before.left >= Left.BY_CUT)
+        segment[piece.chain] = begun + int(cuts)
     for number, last in waiting.items():
         stops = last.left[0] == Left.BY_STOP
         if stops or (last.left[0] == Left.BY_END and on_termination == "zero"):
             here = np.zeros(1, dtype=np.int64)
             after, segments = here + (UNKNOWN_PLACE if stops else 1), here + segment[number]
-            yield ObservedSteps(
-                last.observations, here, after, last.rewards, segments, number, last.durations, last.beside
+            yield partial(
+                ObservedSteps,
+                last.observations,
+                here,
+                after,
+                last.rewards,
+                segments,
+                number,
+                last.durations,
+                last.beside,
             )
+
+
+def _linked(before: Path | None, piece: Path, on_termination: OnTermination, segment: int) -> ObservedSteps:
+    """Return the steps out of the last observation before a piece, if there is one, and out of the piece."""
+    return _steps(piece if before is None else before.then(piece), on_termination, segment)
 
 
 class Observer(Protocol):
     """Anything that turns observations into features, such as an `ObservationMap`."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether features depend on nothing else, so that several threads may ask for them at once."""
 
     def __call__(self, steps: ObservedSteps) -> Transitions:
         """Return steps between observations as transitions between features."""

@@ -30,8 +30,11 @@ from gainbias.kernels.threads import (
     share_blocks,
     share_out,
     share_runs,
+    threads_at_work,
     usable_cores,
     using_threads,
+    work_ahead,
+    working_beside,
 )
 
 __all__ = [
@@ -53,6 +56,9 @@ __all__ = [
     "share_blocks",
     "share_out",
     "share_runs",
+    "threads_at_work",
     "usable_cores",
     "using_threads",
+    "work_ahead",
+    "working_beside",
 ]

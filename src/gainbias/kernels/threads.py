@@ -2,8 +2,9 @@
 
 `using_threads` says how many threads may work; `share_out` divides work among them. `by_blocks` is for
 vectors, whose entries are worked on in blocks of a fixed length; `share_runs` is for kernels, which take any
-length. Kernels and NumPy release the interpreter lock, so that threads really work at the same time. Only
-one thread at a time can work under the lock: with many small blocks sixteen threads wait for it.
+length; `work_ahead` is for a stream, whose next items are worked on before they are needed. Kernels and NumPy
+release the interpreter lock, so that threads really work at the same time. Only one thread at a time can work
+under the lock: with many small blocks sixteen threads wait for it.
 
 What a block computes may depend on where it begins and ends, but never on the number of threads: the same
 blocks are worked through by one thread or by sixteen.
@@ -17,9 +18,11 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -29,6 +32,7 @@ from numpy.typing import NDArray
 from gainbias.types import is_count
 
 Part = TypeVar("Part")
+Item = TypeVar("Item")
 Vector = NDArray[np.float64]
 
 STATES_TOGETHER = 2**16
@@ -40,6 +44,9 @@ GRAIN = 2**13
 
 LEAST_GRAINS, RUNS_PER_THREAD = 2, 3
 """A run has at least this many grains; and there are about this many runs for each thread."""
+
+ITEMS_AHEAD = 2
+"""At most this many items of a stream for each thread are worked on before they are needed."""
 
 MOST_SPARE_VECTORS = 12
 """The memory of at most this many vectors of a length is kept for others."""
@@ -65,6 +72,11 @@ class _Job:
         if error is not None:
             raise error
         return parts
+
+    @property
+    def is_done(self) -> bool:
+        """Whether another thread has ended work that is in one part."""
+        return not self._ends.empty()
 
     def help(self) -> None:
         """Do some parts. A thread that comes too late finds nothing left, and nothing waits for it."""
@@ -97,15 +109,42 @@ class _Crew:
     def share(self, work: Callable[[int], Any], count: int) -> list[Any]:
         """Return all parts of some work."""
         while len(self._threads) < min(self.helpers, count - 1):
-            self._threads.append(threading.Thread(target=self._serve, daemon=True))
-            self._threads[-1].start()
+            self._start()
         job = _Job(work, count)
         for _ in range(min(self.helpers, count - 1)):
             self._jobs.put(job)
         try:
             return job.finish()
-        finally:
-            self._forget_jobs()
+        except BaseException:
+            self.forget()
+            raise
+
+    def begin(self, work: Callable[[int], Any]) -> _Job:
+        """Let another thread begin with some work in one part; for a single one no thread starts."""
+        if len(self._threads) < self.helpers and not self._jobs.empty():
+            self._start()
+        job = _Job(work, 1)
+        self._jobs.put(job)
+        return job
+
+    def finish(self, job: _Job) -> Any:
+        """Return what some work gave; while another thread does it, do what was begun later."""
+        while not job.is_done:
+            try:
+                other = self._jobs.get_nowait()
+            except Empty:
+                break
+            if other is not None:
+                other.help()  # perhaps this very job
+        return job.finish()[0]
+
+    def forget(self) -> None:
+        """Drop all work that no thread has begun with."""
+        try:
+            while True:
+                self._jobs.get_nowait()
+        except Empty:
+            pass
 
     def dismiss(self) -> None:
         """End all threads."""
@@ -119,12 +158,9 @@ class _Crew:
             job.help()
             del job
 
-    def _forget_jobs(self) -> None:
-        try:
-            while True:
-                self._jobs.get_nowait()
-        except Empty:
-            pass
+    def _start(self) -> None:
+        self._threads.append(threading.Thread(target=self._serve, daemon=True))
+        self._threads[-1].start()
 
 
 class _Room:
@@ -211,6 +247,83 @@ def share_out(work: Callable[[int], Part], count: int) -> list[Part]:
     if crew is None or count < 2:
         return [work(i) for i in range(count)]
     return crew.share(work, count)
+
+
+def threads_at_work() -> int:
+    """Return how many threads `share_out` may use here.
+
+    Examples
+    --------
+    >>> with using_threads(2):
+    ...     threads_at_work()
+    2
+    """
+    crew = _CREW.get()
+    return 1 if crew is None else crew.helpers + 1
+
+
+@contextmanager
+def working_beside(work: Callable[[], object]) -> Iterator[None]:
+    """Let another thread do some work while the block runs; one thread does it before.
+
+    Examples
+    --------
+    >>> with using_threads(2), working_beside(lambda: None):
+    ...     1 + 1
+    2
+    """
+    crew = _CREW.get()
+    if crew is None:
+        work()
+        yield
+        return
+    job = crew.begin(lambda _: work())
+    try:
+        yield
+    finally:
+        crew.finish(job)
+
+
+def work_ahead(work: Callable[[Item], Part], items: Iterable[Item]) -> Iterator[Part]:
+    """Yield ``work(item)`` for each item, in order; other threads meanwhile work on the items that follow.
+
+    Items are taken from their iterator by this thread alone. An error in it, or in `work`, is raised after
+    everything before it was handed out, as with one thread.
+
+    Examples
+    --------
+    >>> with using_threads(2):
+    ...     list(work_ahead(lambda x: x * x, iter([1, 2, 3])))
+    [1, 4, 9]
+    """
+    crew = _CREW.get()
+    if crew is None:
+        yield from map(work, items)
+        return
+    begun: deque[_Job] = deque()
+    source, failure, is_over = iter(items), None, False
+    try:
+        while begun or not is_over:
+            while not is_over and len(begun) < ITEMS_AHEAD * (crew.helpers + 1):
+                try:
+                    item = next(source)
+                except StopIteration:
+                    is_over = True
+                except Exception as error:  # what was begun comes first
+                    failure, is_over = error, True
+                else:
+                    begun.append(crew.begin(partial(_work_on, work, item)))
+            if begun:
+                yield crew.finish(begun.popleft())
+        if failure is not None:
+            raise failure
+    finally:
+        if begun:
+            crew.forget()
+
+
+def _work_on(work: Callable[[Item], Part], item: Item, _: int) -> Part:
+    return work(item)
 
 
 def share_blocks(work: Callable[[int, int], Part], size: int, block: int | None = None) -> list[Part]:

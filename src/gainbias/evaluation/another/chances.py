@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from gainbias.evaluation.observations import ObservationMap, checked_rows
 from gainbias.evaluation.sources.policies import Policy, is_torch_module, without_tensor
 from gainbias.evaluation.sources.spaces import Limits
-from gainbias.evaluation.values.least_squares import dense
+from gainbias.evaluation.values.sums import dense
 from gainbias.types import Floats, Ints
 
 ROUNDING_OF_SUMS = 1e-6

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -52,7 +53,7 @@ from gainbias.evaluation.another.tables import (
     TableInfluence,
     TableModel,
 )
-from gainbias.evaluation.estimate import Estimate, gain_history
+from gainbias.evaluation.estimate import Estimate, History, gain_history
 from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
 from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import ObservationMap
@@ -353,7 +354,7 @@ class CountedAnswer:
                 constant_in_span=True,
                 predictable_share=0.0,
             ),
-            history=gain_history(self._means, self._asked.confidence),
+            history=History.made_later(partial(gain_history, self._means, self._asked.confidence)),
             observed=first.observed.settled(),
             learned=self._values(states),
             per=first.unit,

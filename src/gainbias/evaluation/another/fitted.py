@@ -7,7 +7,7 @@ whether richer features would move the answer.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ from gainbias.evaluation.another.record import (
     worth_of,
 )
 from gainbias.evaluation.diagnostics import Diagnostics
-from gainbias.evaluation.estimate import Estimate, gain_history
+from gainbias.evaluation.estimate import Estimate, History, gain_history
 from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
 from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import ObservationMap
@@ -293,7 +293,7 @@ class LinearAnswer:
             gain_interval=gain.interval,
             confidence=asked.confidence,
             diagnostics=self._diagnostics(gain, overlap, warnings, notes),
-            history=gain_history(self._means, asked.confidence),
+            history=History.made_later(partial(gain_history, self._means, asked.confidence)),
             observed=self._observed(),
             learned=learned,
             per=first.unit,

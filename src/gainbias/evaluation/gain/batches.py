@@ -97,6 +97,11 @@ class BatchSums:
         return self._sums[..., : self._full]
 
     @property
+    def capacity(self) -> int:
+        """There are always fewer complete batches than this."""
+        return self._sums.shape[-1]
+
+    @property
     def rest_steps(self) -> int:
         """Steps after the last complete batch."""
         return self.steps - self._full * self.size

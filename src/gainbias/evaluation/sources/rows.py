@@ -5,7 +5,8 @@ Start with `row_pieces`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from gainbias.evaluation.sources.columns import COLUMN_KINDS, Chunk
 from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw
 from gainbias.evaluation.sources.times import RowClock
 from gainbias.evaluation.stream import Beside, BrokenStream, Left, Path
+from gainbias.kernels import work_ahead
 from gainbias.types import Bools, Floats, Ints
 
 BESIDE = ("action", "chance", "row")
@@ -62,9 +64,38 @@ def row_pieces(
     BrokenStream
         After a last piece with everything before it.
     """
-    offset, unreadable = 0, None
     begun: dict[Any, int] = {}
-    chunks = _of_right_kind(chunks)
+    readings = _readings(_of_right_kind(chunks), limits, clock, actions)
+    read = partial(_read, gaps)
+    try:
+        # A clock notes what it saw in the rows before.
+        rows_read = work_ahead(read, readings) if clock is None else map(read, readings)
+        for offset, reader, size, what, path in rows_read:
+            chunk = reader.chunk
+            if "episode" in chunk and gaps == "error":
+                back = _came_back(chunk["episode"], begun, offset)
+                if back is not None and back.place < size:
+                    size, what = back.place, back
+                    path = reader.path(size)
+            if clock is not None:
+                clock.count(reader.durations[:size], reader.counts[:size], offset)
+            for note in _notes_on(reader, path, size, offset, gaps):
+                _note_once(notes, note)
+            if len(path):
+                yield path
+            if what is not None:
+                raise BrokenStream(f"row {offset + what.place} of the log: {what.what}")
+    except BrokenStream:
+        _speak(clock, notes, warnings)
+        raise
+    _speak(clock, notes, warnings)
+
+
+def _readings(
+    chunks: Iterator[Chunk], limits: Limits, clock: RowClock | None, actions: Limits | None
+) -> Iterator[tuple[int, Callable[[], _Reader]]]:
+    """Yield the number of the first row of each chunk, and a function that returns its reader."""
+    offset, unreadable = 0, None
     chunk = next(chunks, None)
     while chunk is not None:
         try:
@@ -76,38 +107,38 @@ def row_pieces(
         is_end = behind is None and unreadable is None
         if "action" in chunk:  # errors in actions may be found later, and are reported with the row
             chunk["row"] = offset + np.arange(len(chunk["reward"]))
-        reader = _Reader(chunk, behind, limits, clock, is_end, actions)
-        size, what = reader.sound_rows(gaps)
-        back = _came_back(chunk["episode"], begun, offset) if "episode" in chunk and gaps == "error" else None
-        if back is not None and back.place < size:
-            size, what = back.place, back
-        path = reader.path(size)
-        if clock is not None:
-            clock.count(reader.durations[:size], reader.counts[:size], offset)
-            told = size - (behind is None and not is_end)  # a wrong row is reported as such
-            if not reader.counts[:told].all():
-                _note_once(notes, _not_counted(clock))
-        elif "next" not in chunk and (path.left == Left.BY_CUT).any():
-            _note_once(
-                notes,
-                "the last row of an episode that does not end (terminated) is left out, because the log does "
-                "not say where it led: a column of next states would",
-            )
-        if gaps == "break" and reader.gap.any():
-            row = offset + int(np.flatnonzero(reader.gap)[0])
-            _note_once(
-                notes, f"there are gaps in the log, the first after row {row}: each is taken as a break"
-            )
-        if len(path):
-            yield path
-        if what is not None:
-            _speak(clock, notes, warnings)
-            raise BrokenStream(f"row {offset + what.place} of the log: {what.what}")
+        yield offset, partial(_Reader, chunk, behind, limits, clock, is_end, actions)
         offset += len(chunk["reward"])
         chunk = behind
-    _speak(clock, notes, warnings)
     if unreadable is not None:
         raise unreadable
+
+
+def _read(
+    gaps: str, reading: tuple[int, Callable[[], _Reader]]
+) -> tuple[int, _Reader, int, Flaw | None, Path]:
+    """Return the first row of a chunk, its reader, how many rows are sound, what is wrong, and the path."""
+    offset, make = reading
+    reader = make()
+    size, what = reader.sound_rows(gaps)
+    return offset, reader, size, what, reader.path(size)
+
+
+def _notes_on(reader: _Reader, path: Path, size: int, offset: int, gaps: str) -> Iterator[str]:
+    """Yield what a user should know about the first `size` rows of a chunk."""
+    clock, chunk = reader.clock, reader.chunk
+    if clock is not None:
+        told = size - (reader.behind is None and not reader.is_end)  # a wrong row is reported as such
+        if not reader.counts[:told].all():
+            yield _not_counted(clock)
+    elif "next" not in chunk and (path.left == Left.BY_CUT).any():
+        yield (
+            "the last row of an episode that does not end (terminated) is left out, because the log does "
+            "not say where it led: a column of next states would"
+        )
+    if gaps == "break" and reader.gap.any():
+        row = offset + int(np.flatnonzero(reader.gap)[0])
+        yield f"there are gaps in the log, the first after row {row}: each is taken as a break"
 
 
 def _not_counted(clock: RowClock) -> str:
@@ -146,7 +177,7 @@ class _Reader:
         actions: Limits | None = None,
     ) -> None:
         self.chunk, self.behind, self.limits = chunk, behind, limits
-        self.actions = actions
+        self.actions, self.is_end = actions, is_end
         self.size = len(chunk["reward"])
         none = np.zeros(self.size, dtype=np.bool_)
         self.ended = self._flags("terminated")

@@ -26,14 +26,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any
 
 import numpy as np
 from scipy import linalg, stats
 
 from gainbias.evaluation.gain.interval import stretched
 from gainbias.evaluation.gain.spectrum import autocorrelation_time
-from gainbias.evaluation.values.sums import Moments, MomentSums
+from gainbias.evaluation.values.sums import Moments, MomentSums, dense
 from gainbias.features.matrix import Matrix
 from gainbias.types import Floats, Ints
 
@@ -194,7 +193,8 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
         )
     fit = _Fit.of(total.means, _lengths(squares))
     times = _independent_pieces(sums, transient, fit, gram)
-    weights, offsets = fit.deviations(_grouped(batches, times / sums.num_chains))
+    groups = _grouped(batches, times / sums.num_chains)
+    weights, offsets = fit.deviations([sums.projected(group, fit.weights) for group in groups])
     return ValueEstimate(
         weights=fit.weights,
         offset=-float(fit.centre @ fit.weights),
@@ -227,15 +227,18 @@ class _Fit:
         return cls(weights, mean, centre, gain, means.duration, solved)
 
     def deviations(self, batches: list[Moments]) -> tuple[Floats, Floats]:
-        """Return how weights, (k, d), and offset, (k,), would differ if only each batch's noise counted."""
+        """Return how weights, (k, d), and offset, (k,), would differ if only each batch's noise counted.
+
+        Batches are given by their means, with the product of the matrix and the weights for the matrix.
+        """
         theta, mean, centre, gain = self.weights, self.mean, self.centre, self.gain
         weights, offsets = [], []
-        for own in (batch.means for batch in batches):
+        for own in batches:
             shift = own.features - mean
             moved = (own.duration_features - own.duration * centre) / self.duration
             surplus = own.reward - gain * own.duration
             noise = own.reward_features - gain * own.duration_features - surplus * centre
-            noise = noise - own.matrix @ theta - own.features * (mean @ theta) - mean * (shift @ theta)
+            noise = noise - own.matrix - own.features * (mean @ theta) - mean * (shift @ theta)
             weights.append(self.solved(noise))
             offsets.append(-centre @ weights[-1] - moved @ theta)
         return _centred(np.array(weights)), _centred(np.array(offsets))
@@ -274,11 +277,6 @@ def _lengths(squares: Floats) -> Floats:
     """Return lengths of the columns of features, 1 for columns of zeros; scaling saves small features."""
     lengths = np.sqrt(squares)
     return np.where(lengths > 0.0, lengths, 1.0)
-
-
-def dense(rows: Any) -> Floats:
-    """Return a matrix, dense or sparse, as a dense array."""
-    return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
 
 
 def _independent_pieces(sums: MomentSums, transient: int, fit: _Fit, gram: Floats) -> float:

@@ -19,25 +19,36 @@ from gainbias.engine.lanes import StepSize
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.stream import Transitions, joined_durations
 from gainbias.evaluation.values.learner import Learner
-from gainbias.evaluation.values.least_squares import ValueEstimate, dense, estimate_values
+from gainbias.evaluation.values.least_squares import ValueEstimate, estimate_values
 from gainbias.evaluation.values.sums import (
     MOST_LEAST_SQUARES_FEATURES,
     MOST_SPARSE_FEATURES,
+    ChosenRows,
     SparseValueSums,
+    Steps,
+    TableValueSums,
     TabularValueSums,
     ValueSums,
+    dense,
 )
 from gainbias.features.matrix import Matrix
+from gainbias.kernels import threads_at_work
 from gainbias.types import Floats
 
 FEW_FEATURES = 40
 """Most sparse features for which dense sums are faster."""
+
+MOST_SUMMED_STATES = 1024
+"""Most states for which moves are counted if their features are in a table; with more, there are too many."""
 
 VALUE_PIECE = 2**17
 """Numbers that are processed at once: they stay in the cache."""
 
 TOGETHER = 2**14
 """Transitions with sparse features are gathered up to this number, because each call of SciPy takes time."""
+
+TOGETHER_IN_THREADS = 2**17
+"""So many for each thread if there are several, which then share them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +176,11 @@ class LeastSquares:
         self._observed = observed
         width = observed.num_features
         self.sums: ValueSums | SparseValueSums | TabularValueSums
+        table = None if observed.is_sparse and width > FEW_FEATURES else observed.table
         if observed.is_tabular:
             self.sums = TabularValueSums(width, num_chains)
+        elif table is not None and table.shape[0] <= MOST_SUMMED_STATES:
+            self.sums = TableValueSums(dense(table), num_chains)
         elif observed.is_sparse and width > FEW_FEATURES:
             self.sums = SparseValueSums(width, num_chains)
         else:
@@ -182,7 +196,9 @@ class LeastSquares:
         """Add the next batch of a chain; sums are taken when there are enough batches of all chains."""
         self._waiting.append(batch)
         complete = len(self._waiting) % self.sums.num_chains == 0
-        if complete and (self._is_dense or sum(map(len, self._waiting)) >= TOGETHER):
+        threads = threads_at_work()
+        together = TOGETHER if threads == 1 else threads * TOGETHER_IN_THREADS
+        if complete and (self._is_dense or sum(map(len, self._waiting)) >= together):
             self._sum_up()
 
     def values(self, transient: int = 0, confidence: float = 0.95) -> ValueEstimate:
@@ -198,13 +214,22 @@ class LeastSquares:
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
-        if self._is_dense:
+        chains = self.sums.num_chains
+        if chains == 1 and not isinstance(self.sums, SparseValueSums):
+            self.sums.add_parts([self._steps(batch) for batch in waiting])
+        elif self._is_dense:
             count = max(1, VALUE_PIECE // (self.sums.num_features * len(waiting)))
             for begin in range(0, len(waiting[0]), count):
                 self._add_to_sums([chain.part(slice(begin, begin + count)) for chain in waiting])
-            return
-        chains = self.sums.num_chains
-        self._add_to_sums([batch for chain in range(chains) for batch in waiting[chain::chains]])
+        else:
+            self._add_to_sums([batch for chain in range(chains) for batch in waiting[chain::chains]])
+
+    def _steps(self, batch: Transitions) -> Steps:
+        """Return the steps of the only chain."""
+        if isinstance(self.sums, TabularValueSums):
+            return Steps(batch.here, batch.after, batch.rewards, batch.durations)
+        here, after = (ChosenRows(batch.rows, places) for places in (batch.here, batch.after))
+        return Steps(here, after, batch.rewards, batch.durations)
 
     def _add_to_sums(self, batches: list[Transitions]) -> None:
         """Add batches to the sums; those of one chain are next to each other."""

@@ -7,7 +7,9 @@ features; in `SparseValueSums` and `TabularValueSums` entries that are 0 cost ne
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import reduce
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +17,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from gainbias.evaluation.gain.batches import BatchSums
-from gainbias.kernels import bare_kernel, light_work, plain_form
+from gainbias.evaluation.stream import joined_durations
+from gainbias.kernels import bare_kernel, light_work, plain_form, share_out
 from gainbias.types import Floats, Ints
 
 MOST_LEAST_SQUARES_FEATURES = 500
@@ -35,6 +38,18 @@ MOST_SPARSE_FEATURES = 3_000
 
 FEW_SUMMED_STATES = 128
 """Most states for which moves are counted in a full table."""
+
+PIECE_NUMBERS, SHORTEST_PIECE, LONGEST_PIECE = 2**16, 512, 4096
+"""Numbers in the features of a piece, which stay in the cache, and the fewest and most steps of one."""
+
+STATES_PER_STEP = 16
+"""With more states for each step than this, features are added up step by step, without counting states."""
+
+WORTH_SHARING = 2**20
+"""Numbers in features whose sums threads share; one thread needs about 5 ms for them."""
+
+NUMBERS_TOGETHER = 2**21
+"""Sums over pieces wait for each other if they have about this many numbers together, 16 MB."""
 
 
 class Moments(NamedTuple):
@@ -70,6 +85,85 @@ class Moments(NamedTuple):
         return Moments(*means)
 
 
+def _size_after(steps: int, capacity: int) -> int:
+    """Return how long batches are after some steps, if they double whenever there are `capacity` of them."""
+    return 1 << max((steps // (capacity // 2)).bit_length() - 1, 0)
+
+
+def dense(rows: Any) -> Floats:
+    """Return a matrix, dense or sparse, as a dense array."""
+    return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenRows:
+    """Rows of a matrix, dense or sparse, that are gathered where they are needed.
+
+    Attributes
+    ----------
+    matrix : (k, d) ndarray or csr_array
+    places : (m,) array of int64
+        The row of the matrix at each place.
+    """
+
+    matrix: Any
+    places: Ints
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, rows: Any) -> ChosenRows:
+        return ChosenRows(self.matrix, self.places[rows])
+
+    @property
+    def array(self) -> Floats:
+        """The rows as a dense array, (m, d)."""
+        return dense(self.matrix[self.places])
+
+
+class Steps(NamedTuple):
+    """Transitions, all chains of a step together.
+
+    Attributes
+    ----------
+    here, after : (m, ...) arrays, csr_arrays or ChosenRows
+        States, or features, before and after each.
+    rewards : (m,) array
+    durations : (m,) array or None
+    """
+
+    here: Any
+    after: Any
+    rewards: Floats
+    durations: Floats | None
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Floats, Floats | None]:
+        """All columns, with rows that were only chosen gathered."""
+        here, after = (column.array if isinstance(column, ChosenRows) else column for column in self[:2])
+        return here, after, self.rewards, self.durations
+
+    def part(self, rows: Any) -> Steps:
+        """Return some of the transitions."""
+        durations = None if self.durations is None else self.durations[rows]
+        return Steps(self.here[rows], self.after[rows], self.rewards[rows], durations)
+
+    def kept(self) -> Steps:
+        """Return the same without keeping the matrix alive from which rows were chosen."""
+        return Steps(*self.arrays)
+
+    @classmethod
+    def joined(cls, parts: list[Steps]) -> Steps:
+        """Return transitions that follow each other, with rows that were only chosen gathered."""
+        if len(parts) == 1:
+            return parts[0].kept()
+        here, after, rewards, durations = zip(*(part.arrays for part in parts), strict=True)
+        return cls(_stacked(here), _stacked(after), np.concatenate(rewards), joined_durations(durations))
+
+
 class MomentSums(ABC):
     """Batch sums of moments, in bounded memory: batches double in length, as those of `BatchSums` do.
 
@@ -89,7 +183,7 @@ class MomentSums(ABC):
     """
 
     most_features: ClassVar[int]
-    piece: ClassVar[int]
+    piece: int
     """Most steps over which products are taken: always the same ones, however the stream was cut."""
 
     def __init__(self, num_features: int, num_chains: int = 1) -> None:
@@ -108,69 +202,106 @@ class MomentSums(ABC):
         self._rest: list[Moments] = []
         self._rest_steps = 0
         self._gram: Any = 0.0
-        self._pending: tuple[Any, Any, Floats, Floats | None] | None = None
+        self._pending: list[Steps] = []
 
     @property
     def steps(self) -> int:
         """Steps of each chain."""
-        waiting = 0 if self._pending is None else len(self._pending[2])
-        return self.fine.steps + waiting // self.num_chains
+        return self.fine.steps + sum(map(len, self._pending)) // self.num_chains
 
     def batches(self, skipped: int) -> list[Moments]:
         """Return the complete batches without the first `skipped`."""
         return self._complete[skipped:]
 
+    def projected(self, batch: Moments, weights: Floats) -> Moments:
+        """Return means over a batch, with the product of the matrix and weights instead of the matrix."""
+        means = batch.means
+        return means._replace(matrix=means.matrix @ weights)
+
     def totals(self, skipped: int) -> tuple[Moments, Floats]:
         """Return sums over the steps after the first `skipped` batches, and of phi phi^T over all steps."""
         last, gram = list(self._rest), self._gram
-        if self._pending is not None and len(self._pending[2]):
-            moments, squares = self._product(*self._pending)
+        if self._pending:
+            moments, squares = self._product(*Steps.joined(self._pending))
             last, gram = [*last, moments], gram + squares
         total = reduce(Moments.plus, self._complete[skipped:] + last)
         return total, np.asarray(gram if isinstance(gram, np.ndarray) else gram.toarray())
 
+    def add_parts(self, parts: Sequence[Steps]) -> None:
+        """Add the next transitions, those of all chains together; threads share the work.
+
+        They are cut into pieces of the same lengths, whatever the lengths of the parts. Each is summed up by
+        itself, and then they are added in their order, so that the number of threads changes no bit.
+        """
+        pieces = self._cut(parts)
+        is_much = sum(map(len, parts)) >= self._shared_from
+        together = max(1, NUMBERS_TOGETHER // self._numbers) if is_much else 1
+        for begin in range(0, len(pieces), together):
+            some = pieces[begin : begin + together]
+            for summed in share_out(partial(self._summed, some), len(some)):
+                self._enter(*summed)
+
     def _add(self, here: Any, after: Any, rewards: Floats, durations: ArrayLike | None) -> None:
         """Add transitions, given one chain below the other."""
-        reward = rewards.ravel()
         time = None if durations is None else np.asarray(durations, dtype=np.float64).ravel()
+        steps = Steps(here, after, rewards.ravel(), time)
         if self.num_chains > 1:  # all chains of a step together
-            in_time = np.arange(rewards.size).reshape(rewards.shape).T.ravel()
-            here, after, reward, time = (_chosen(part, in_time) for part in (here, after, reward, time))
-        begin = 0
-        if self._pending is not None:  # it is filled up to a piece, so that no more than that is copied
-            begin = min(self._piece_rows - len(self._pending[2]), len(reward))
-            head = (_chosen(part, slice(begin)) for part in (here, after, reward, time))
-            first, second, third, fourth = map(_joined, self._pending, head)
-            self._pending = (first, second, third, fourth)
-            if len(third) < self._piece_rows:
-                return
-            self._take(first, second, third, fourth)
-        while begin + (rows := self._piece_rows) <= len(reward):
-            piece = slice(begin, begin + rows)
-            self._take(here[piece], after[piece], reward[piece], _chosen(time, piece))
-            begin += rows
-        self._pending = (here[begin:], after[begin:], reward[begin:], _chosen(time, slice(begin, None)))
+            steps = steps.part(np.arange(rewards.size).reshape(rewards.shape).T.ravel())
+        self.add_parts([steps])
 
-    @property
-    def _piece_rows(self) -> int:
-        return min(self.batch_size, self.piece) * self.num_chains
+    def _cut(self, parts: Sequence[Steps]) -> list[tuple[list[Steps], int]]:
+        """Cut transitions into pieces, each of several parts, with the steps before each; the rest waits."""
+        pieces, at, pending = [], self.fine.steps, self._pending
+        for part in parts:
+            begin = 0
+            while begin < len(part):
+                length = min(_size_after(at, VALUE_BATCHES), self.piece)
+                end = begin + length * self.num_chains - sum(map(len, pending))
+                pending.append(part.part(slice(begin, end)))
+                begin = end
+                if end <= len(part):
+                    pieces.append((pending, at))
+                    at, pending = at + length, []
+        self._pending = [part.kept() for part in pending]
+        return pieces
 
-    def _take(self, here: Any, after: Any, reward: Floats, time: Floats | None) -> None:
-        """Add a piece, which does not reach beyond the end of a batch."""
+    def _summed(
+        self, pieces: list[tuple[list[Steps], int]], number: int
+    ) -> tuple[Moments, Any, Floats, int, int]:
+        """Return sums over a piece, for `fine` those of its parts, how long these are, and how long it is."""
+        parts, at = pieces[number]
+        here, after, reward, time = Steps.joined(parts)
         steps = len(reward) // self.num_chains
+        length = min(steps, _size_after(at, self.fine.capacity))  # both are powers of two
         moments, squares = self._product(here, after, reward, time)
+        return moments, squares, self._sums(here, steps // length, length * self.num_chains), length, steps
+
+    def _enter(self, moments: Moments, squares: Any, sums: Floats, length: int, steps: int) -> None:
+        """Add the sums over the next piece, which does not reach beyond the end of a batch."""
         self._gram = self._gram + squares
         self._rest = [reduce(Moments.plus, [*self._rest, moments])]
-        length = min(steps, self.fine.size)  # both are powers of two
-        self.fine.add(self._sums(here, steps // length, length * self.num_chains).T, length)
+        self.fine.add(sums.T, length)
         self._rest_steps += steps
         if self._rest_steps == self.batch_size:
             self._complete += self._rest
             self._rest, self._rest_steps = [], 0
         if len(self._complete) == VALUE_BATCHES:
-            pairs = zip(self._complete[::2], self._complete[1::2], strict=True)
-            self._complete = [one.plus(other) for one, other in pairs]
+            pairs = [*zip(self._complete[::2], self._complete[1::2], strict=True)]
+            if self.batch_size >= self.piece:
+                self._complete = share_out(lambda k: Moments.plus(*pairs[k]), len(pairs))
+            else:
+                self._complete = [one.plus(other) for one, other in pairs]
             self.batch_size *= 2
+
+    @property
+    def _numbers(self) -> int:
+        """About how many numbers there are in the sums over a piece."""
+        return self.num_features**2
+
+    @property
+    def _shared_from(self) -> int:
+        """Fewest steps that are worth sharing among threads."""
+        return WORTH_SHARING // self.num_features
 
     def _product(self, here: Any, after: Any, reward: Floats, time: Floats | None) -> tuple[Moments, Any]:
         """Return moments of transitions, and the sum of phi phi^T, or its diagonal if the rest is 0."""
@@ -206,7 +337,12 @@ class ValueSums(MomentSums):
     2
     """
 
-    most_features, piece = MOST_LEAST_SQUARES_FEATURES, 512
+    most_features = MOST_LEAST_SQUARES_FEATURES
+
+    def __init__(self, num_features: int, num_chains: int = 1) -> None:
+        super().__init__(num_features, num_chains)
+        longest = 1 << (PIECE_NUMBERS // num_features).bit_length() - 1
+        self.piece = min(max(longest, SHORTEST_PIECE), LONGEST_PIECE)
 
     def add(
         self,
@@ -272,6 +408,10 @@ class SparseValueSums(MomentSums):
 
     most_features, piece = MOST_SPARSE_FEATURES, 4096
 
+    @property
+    def _numbers(self) -> int:
+        return min(self.num_features**2, self.piece)
+
     def add(
         self, features: Any, rewards: ArrayLike, next_features: Any, durations: ArrayLike | None = None
     ) -> None:
@@ -303,6 +443,8 @@ class SparseValueSums(MomentSums):
 class TabularValueSums(MomentSums):
     """Batch sums of moments for one feature per state.
 
+    Moves between states take the place of the matrix of moments as long as they are added up.
+
     Examples
     --------
     >>> sums = TabularValueSums(2)
@@ -311,7 +453,19 @@ class TabularValueSums(MomentSums):
     array([5., 7.])
     """
 
-    most_features, piece = MOST_SPARSE_FEATURES, 4096
+    most_features, piece = MOST_SPARSE_FEATURES, 65_536
+
+    def __init__(self, num_features: int, num_chains: int = 1) -> None:
+        super().__init__(num_features, num_chains)
+        self.num_states = num_features
+
+    @property
+    def _numbers(self) -> int:
+        return min(self.num_states**2, self.piece)
+
+    @property
+    def _shared_from(self) -> int:
+        return 2 * self.piece
 
     def add(
         self, here: ArrayLike, rewards: ArrayLike, after: ArrayLike, durations: ArrayLike | None = None
@@ -328,8 +482,17 @@ class TabularValueSums(MomentSums):
         given = np.asarray(rewards, dtype=np.float64).reshape(self.num_chains, -1)
         self._add(np.asarray(here).ravel(), np.asarray(after).ravel(), given, durations)
 
+    def projected(self, batch: Moments, weights: Floats) -> Moments:
+        """Return means over a batch, with the product of the matrix and weights instead of the matrix."""
+        return super().projected(_balanced(batch), weights)
+
+    def totals(self, skipped: int) -> tuple[Moments, Floats]:
+        """Return sums over the steps after the first `skipped` batches, and of phi phi^T over all steps."""
+        total, visits = super().totals(skipped)
+        return _balanced(total), visits
+
     def _product(self, here: Any, after: Any, reward: Floats, time: Floats | None) -> tuple[Moments, Any]:
-        d, steps = self.num_features, float(len(reward))
+        d, steps = self.num_states, float(len(reward))
         if d > FEW_SUMMED_STATES:
             return super()._product(here, after, reward, time)
         moves, paid, lasted = np.zeros((d, d)), np.zeros(d), np.zeros(d)
@@ -337,20 +500,80 @@ class TabularValueSums(MomentSums):
             add_steps(here, after, reward, reward[:0] if time is None else time, moves, paid, lasted)
         visits = moves.sum(axis=1)
         lasted, length = (visits, steps) if time is None else (lasted, float(time.sum()))
-        matrix = np.diag(visits) - moves
-        return Moments(matrix, visits, paid, lasted, float(reward.sum()), length, steps), visits
+        return Moments(moves, visits, paid, lasted, float(reward.sum()), length, steps), visits
 
     def _matrices(self, here: Any, after: Any) -> tuple[Any, Any]:
-        d, visits = self.num_features, self._weighted(here, None)
-        moves = sparse.coo_array((np.ones(len(here)), (here, after)), (d, d))
-        return sparse.csr_array(sparse.diags_array(visits) - moves.tocsr()), visits
+        d = self.num_states
+        moves, counts = np.unique(here * d + after, return_counts=True)
+        rows, columns = np.divmod(moves, d)
+        starts = np.searchsorted(rows, np.arange(d + 1))
+        counted = sparse.csr_array((counts.astype(np.float64), columns, starts), (d, d))
+        return counted, self._weighted(here, None)
 
     def _weighted(self, here: Any, weights: Floats | None) -> Floats:
-        return np.asarray(_counted(here, 1, self.num_features, weights)[0])
+        return np.asarray(_counted(here, 1, self.num_states, weights)[0])
 
     def _sums(self, here: Any, groups: int, length: int) -> Floats:
         group = np.arange(len(here)) // length
-        return _counted(group * self.num_features + here, groups, self.num_features)
+        return _counted(group * self.num_states + here, groups, self.num_states)
+
+
+class TableValueSums(TabularValueSums):
+    """Batch sums of moments for states whose features are in a table.
+
+    Moves between states are counted as for tabular features, and become sums of products of features at the
+    end. So a step costs the same however many features there are.
+
+    Parameters
+    ----------
+    table : (n, d) array
+        Features of all states.
+    num_chains : int
+        Number of chains that are read together.
+
+    Examples
+    --------
+    >>> sums = TableValueSums(np.array([[1.0, 0.0], [1.0, 2.0]]))
+    >>> sums.add([0, 1], [5.0, 7.0], [1, 0])
+    >>> sums.totals(0)[0].reward_features
+    array([12., 14.])
+    """
+
+    most_features = MOST_LEAST_SQUARES_FEATURES
+
+    def __init__(self, table: Floats, num_chains: int = 1) -> None:
+        super().__init__(table.shape[1], num_chains)
+        self._table, self.num_states = table, len(table)
+        self._last_totals: tuple[tuple[int, int], tuple[Moments, Floats]] | None = None
+
+    def projected(self, batch: Moments, weights: Floats) -> Moments:
+        """Return means over a batch, with the product of the matrix and weights instead of the matrix."""
+        means, values = batch.means, self._table @ weights
+        return self._of_features(means._replace(matrix=means.features * values - means.matrix @ values))
+
+    def totals(self, skipped: int) -> tuple[Moments, Floats]:
+        """Return sums over the steps after the first `skipped` batches, and of phi phi^T over all steps."""
+        asked = skipped, self.steps
+        if self._last_totals is None or self._last_totals[0] != asked:  # they are asked for twice
+            total, visits = super().totals(skipped)
+            squares = self._table.T @ (visits[:, None] * self._table)
+            product = dense(total.matrix) @ self._table
+            self._last_totals = asked, (self._of_features(total._replace(matrix=product)), squares)
+        return self._last_totals[1]
+
+    def _of_features(self, moments: Moments) -> Moments:
+        """Return moments of features, given those of states, with a product in the place of their matrix."""
+        return moments._replace(
+            matrix=self._table.T @ moments.matrix,
+            features=self._table.T @ moments.features,
+            reward_features=self._table.T @ moments.reward_features,
+            duration_features=self._table.T @ moments.duration_features,
+        )
+
+    def _sums(self, here: Any, groups: int, length: int) -> Floats:
+        if length * STATES_PER_STEP < self.num_states:  # nearly all counts would be 0
+            return np.asarray(self._table[here].reshape(groups, length, -1).sum(axis=1))
+        return np.asarray(super()._sums(here, groups, length) @ self._table)
 
 
 @bare_kernel
@@ -388,16 +611,17 @@ def add_steps_at_once(
         lasted += _counted(here, 1, d, durations)[0]
 
 
-def _chosen(part: Any, rows: Any) -> Any:
-    return None if part is None else part[rows]
+def _balanced(moments: Moments) -> Moments:
+    """Return moments of states with their matrix, given them with moves in its place."""
+    moves, visits = moments.matrix, moments.features
+    if isinstance(moves, np.ndarray):
+        return moments._replace(matrix=np.diag(visits) - moves)
+    return moments._replace(matrix=sparse.csr_array(sparse.diags_array(visits) - moves))
 
 
-def _joined(above: Any, below: Any) -> Any:
-    if above is None:
-        return None
-    if isinstance(above, np.ndarray):
-        return np.concatenate([above, below])
-    return sparse.vstack([above, below], format="csr") if above.shape[0] else below
+def _stacked(parts: Sequence[Any]) -> Any:
+    """Return arrays, or sparse arrays, below each other."""
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sparse.vstack(parts, format="csr")
 
 
 def _counted(places: Any, rows: int, columns: int, weights: Floats | None = None) -> Floats:
