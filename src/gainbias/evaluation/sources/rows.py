@@ -30,6 +30,9 @@ COLUMN_KINDS = {
 }
 """Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
 
+IN_WORDS = {"reward_rate": "reward rate", "chance": "probability of its action"}
+"""Roles whose names are no words for users."""
+
 BESIDE = ("action", "chance", "row")
 """Roles of columns that are passed along with the path unchanged."""
 
@@ -408,7 +411,7 @@ def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
         place = _first_odd(column, kinds)
         if place < len(column):
             [odd] = column[place : place + 1].tolist()
-            what = f"the {role.replace('_', ' ')} is {odd!r}, must be {wanted} (dtype {column.dtype})"
+            what = f"the {IN_WORDS.get(role, role)} is {odd!r}, must be {wanted} (dtype {column.dtype})"
             found.append(Flaw(place, what))
         mixed.append(role)
     first = min(found, default=None)
