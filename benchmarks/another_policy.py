@@ -6,8 +6,8 @@
 
 The processes and what is true of them are in ``tests/oracles/decisions.py``; ``--which`` takes others, which
 are used once, when nothing is chosen any more: ``held-out`` those of ``decisions_held_out.py``, ``late`` and
-``numbers`` those of ``decisions_late.py``, ``fresh`` and ``fresh-numbers`` those of ``decisions_fresh.py``;
-numbers have the features that are chosen automatically.
+``numbers`` those of ``decisions_late.py``, ``fresh`` and ``fresh-numbers`` those of ``decisions_fresh.py``,
+``outside`` those of ``decisions_outside.py``; numbers have the features that are chosen automatically.
 
 Beside the answer by default there are the simpler methods that can be asked for by name: the model alone, the
 ratio alone, and per-step importance sampling, which knows the behaviour. No package was found that estimates
@@ -44,6 +44,7 @@ from tests.oracles.decisions import DECISIONS, Decisions
 from tests.oracles.decisions_fresh import FRESH_DECISIONS, FRESH_NUMBERS
 from tests.oracles.decisions_held_out import HELD_OUT_DECISIONS
 from tests.oracles.decisions_late import LATE_DECISIONS, NUMBER_DECISIONS, NumberDecisions
+from tests.oracles.decisions_outside import OUTSIDE_DECISIONS
 
 METHODS = ("auto", "model", "ratio", "importance-sampling")
 SETS: dict[str, tuple[dict[str, Any], Path, str]] = {
@@ -68,6 +69,11 @@ SETS: dict[str, tuple[dict[str, Any], Path, str]] = {
         FRESH_DECISIONS,
         Path("docs/data/another_policy_fresh.json"),
         "Overlap that is just good, and features; written down before today's rules",
+    ),
+    "outside": (
+        OUTSIDE_DECISIONS,
+        Path("docs/data/another_policy_outside.json"),
+        "Good overlap; written down by someone who came to the method later, before any was run",
     ),
     "fresh-numbers": (
         FRESH_NUMBERS,

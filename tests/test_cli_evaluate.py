@@ -53,6 +53,7 @@ def folder(tmp_path, monkeypatch):
     times = np.arange(3_000) * 0.5
     pandas.DataFrame({"at": times, "queue": states}).to_csv(tmp_path / "events.csv", index=False)
     (tmp_path / "empty.csv").touch()
+    (tmp_path / "odd.npy").write_text("0.5,0.5\n")
     frame.loc[2_000, "earned"] = np.nan
     frame.to_parquet(tmp_path / "damaged.parquet")
     monkeypatch.chdir(tmp_path)
@@ -276,6 +277,7 @@ class TestEvaluate:
             (["FrozenLake-v1"], "an environment needs a policy: --policy random"),
             (["FrozenLake-v1", "--policy", "best"], "--policy must be random, FILE.npy or MODULE:NAME"),
             (["FrozenLake-v1", "--policy", "none.npy"], "there is no file none.npy"),
+            (["FrozenLake-v1", "--policy", "odd.npy"], "odd.npy is no file of an array of numbers: "),
             (["FrozenLake-v1", "--policy", "json:best"], "module json has no best"),
             (["FrozenLake-v1", "--policy", "no_such:thing"], "there is no module no_such: in MODULE:NAME"),
             (["NoSuchLake-v1", "--policy", "random"], "NoSuchLake"),

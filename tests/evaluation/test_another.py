@@ -257,13 +257,20 @@ class TestPolicies:
     @pytest.mark.parametrize(
         ("policy", "message"),
         [
-            (np.full((20, 3), 0.3), r"the policy gives actions the probabilities .* at observation 0"),
+            (
+                np.full((20, 3), 0.3),
+                r"probabilities .* at observation 0: .* sum to 1, found a sum of 0\.9; div",
+            ),
             (np.full((5, 3), 1 / 3), "the policy has 5 rows, and the log has states up to 19"),
             (np.full(20, 0.5), "must be integers of shape"),
             (np.full(20, -1), "takes action -1 at observation 0"),
             ("best", "must be 'random', a function, an agent or an array"),
             (lambda state: 1 / 0, "the policy failed: ZeroDivisionError"),
             (lambda state: 0.5, "actions must be integers from 0"),
+            (
+                lambda state: np.array([state % 3]),
+                "array with one number.*: return an action as a plain number",
+            ),
             (lambda state: [[0.5, 0.5]], "must return an action, or the probability of each action"),
             ([[0.5, 0.5], [1.0]] * 10, "the policy: an array must have rows of the same length"),
             (
@@ -281,6 +288,39 @@ class TestPolicies:
     def test_probabilities_in_single_precision_are_no_error(self):
         chances = Chances(lambda seen: np.full((len(seen), 3), 1 / 3, dtype=np.float32), "it", 3)
         assert chances(np.arange(2)).sum() == pytest.approx(2.0)
+
+
+class TestSeveralClasses:
+    """A queue that grows or shrinks by one; the policy lets nobody in from two on, and 5 was seen twice."""
+
+    STATES = np.append(np.tile([0, 1, 2, 1], 200), [0, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1, 0])
+    ACTIONS = np.append(np.diff(STATES) >= 0, False).astype(int)
+    ACTIONS[-7:-5] = 0, 1  # from 5 to 5 where nobody was let in, and then to 4
+    LOG: Log = {"state": STATES, "a": ACTIONS, "reward": 1.0 * STATES}  # noqa: RUF012
+
+    def test_the_message_has_what_is_needed_to_go_on(self):
+        with pytest.raises(ValueError, match="falls apart into 2 recurrent classes") as caught:
+            answer(self.LOG, [1, 1, 0, 0, 0, 0])
+        for words in (
+            ": {1, 2}, {5}. No transition of the log under the target's actions leads from one to another",
+            "no single answer: the gain is 1.5 in {1, 2} (402 steps of the log), 5 in {5} (1 step of the log",
+            "Missing are steps out of the smaller classes by action 0 in state 5. Use a longer log",
+            "For the answer in {1, 2} alone, leave out the rows in the other classes",
+        ):
+            assert words in str(caught.value)
+
+    def test_without_the_rows_of_the_others_there_is_an_answer(self):
+        kept = self.STATES != 5
+        log = {name: column[kept] for name, column in self.LOG.items()} | {"run": np.cumsum(~kept)[kept]}
+        found = answer(log, [1, 1, 0, 0, 0], columns={"episode": "run"})
+        assert found.gain == pytest.approx(1.5)
+
+    def test_actions_that_the_log_lacks_may_lead_out(self):
+        policy = np.eye(2)[[1, 1, 0, 0, 0, 0]]
+        policy[5] = 0.9, 0.1
+        log = self.LOG | {"run": np.arange(len(self.STATES)) > len(self.STATES) - 6}  # 5 is never left
+        with pytest.raises(ValueError, match=r"lacks some of its actions there, .* out: action 1 in state 5"):
+            answer(log, policy, columns={"episode": "run"})
 
 
 class TestBadInput:
@@ -324,6 +364,12 @@ class TestBadInput:
         log = SMALL | {"p": np.where(np.arange(400) == 300, wrong, 0.5)}
         found = answer(log, "random", behaviour="p")
         assert "row 300 of the log: the probability of its action is" in found.diagnostics.warnings[0]
+
+    def test_a_column_of_probabilities_that_are_words(self):
+        with pytest.raises(
+            ValueError, match="row 0 of the log: the probability of its action is 'half', must"
+        ):
+            answer(SMALL | {"p": np.full(400, "half")}, "random", behaviour="p")
 
     def test_actions_that_are_no_integers(self):
         with pytest.raises(
@@ -397,6 +443,44 @@ class TestBadInput:
         said = answer(log | {"reward": actions + rng.normal(size=20_000)}, few).diagnostics
         assert not said.gain_warnings
         assert any(words.startswith("truncated: 0.00033%") for words in said.notes)
+
+    def test_steps_to_states_from_which_the_log_has_no_step_lack_support(self):
+        """They are no steps back to the states that are known, whatever these are worth."""
+        rng, policy = np.random.default_rng(0), [0, 1, 0, 1]
+        states, after = rng.integers(0, 3, (2, 12_000))
+        actions, drawn = rng.integers(0, 2, 12_000), rng.random(12_000)
+        log = {"state": states, "a": actions, "reward": 1.0 * states, "next": after}
+        whole = answer(log, policy[:3], gaps="break")
+        found = answer(log | {"next": np.where(drawn < 0.02, 3, after)}, policy, gaps="break")
+        assert found.target is not None
+        overlap = found.target.overlap
+        assert overlap.missing_share == pytest.approx(0.02, rel=0.2)
+        assert (overlap.missing[0].state, overlap.missing[0].action) == (3, 1)
+        # Values of states are 1 apart, and those of two differ by the root of 2 times their spread.
+        least = overlap.missing_share * np.sqrt(2.0) * np.std([0.0, 1.0, 2.0])
+        error = np.hypot(least, whole.diagnostics.standard_error)
+        assert found.diagnostics.standard_error == pytest.approx(error, rel=0.05)
+        for lost in (drawn < 0.3, (states == 1) & (actions == 1)):
+            with pytest.raises(ValueError, match=r"no support: .* [23]\d% .* lacks: action 1 in state 3"):
+                answer(log | {"next": np.where(lost, 3, after)}, policy, gaps="break")
+
+    def test_a_log_may_stop_in_a_state_that_is_new(self):
+        made, log = drawn("random", 5_000)
+        log["state"][-1] = 20
+        found = answer(log, np.vstack([made.target, [[1.0, 0.0, 0.0]]]))
+        assert found.target is not None
+        assert 0.0 < found.target.overlap.missing_share < 1e-3
+        assert found.target.overlap.missing[0].state == 20
+        assert not found.diagnostics.gain_warnings
+
+    def test_an_episode_may_end_the_log(self):
+        """What follows the end of an episode is then as unknown."""
+        log = {name: np.resize(column, 300) for name, column in SMALL.items()}
+        log |= {"reward": 1.0 * log["state"], "terminated": np.arange(300) == 299}
+        found = answer(log, "random")
+        assert (
+            "lacks, and were left out: what follows the end of an episode (0." in found.diagnostics.notes[-1]
+        )
 
     def test_weak_overlap_is_said(self):
         made, log = drawn("weak-overlap", 10_000)

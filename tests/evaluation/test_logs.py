@@ -229,6 +229,16 @@ class TestBreaks:
         assert len(batch) == 2
 
 
+class TestStatesThatNoRowBeginsIn:
+    def test_they_are_states(self):
+        """Without `num_states`; where an episode ends, the next state is not looked at."""
+        log = {"state": [0, 1, 0, 1], "reward": np.ones(4), "next": [1, 5, 1, 9], "terminated": [0, 0, 0, 1]}
+        found = moves(log_stream(log, gaps="break"))
+        assert {after for _, after, _, _ in found} == {1, 5, 6}  # 6 stands for the end
+        with pytest.raises(ValueError, match="row 1 of the log: the next state is 5, outside the space from"):
+            moves(log_stream(log, gaps="break", num_states=2))
+
+
 class TestFlaws:
     @pytest.mark.parametrize("size", [1, 2, 100])
     @pytest.mark.parametrize(

@@ -177,7 +177,10 @@ def _meant(words: str) -> Any:
     if words.endswith(".npy"):
         import numpy
 
-        return numpy.load(words, allow_pickle=False)
+        try:
+            return numpy.load(words, allow_pickle=False)
+        except ValueError as error:
+            raise ValueError(f"{words} is no file of an array of numbers: {error}") from None
     module, colon, name = words.partition(":")
     if not colon:
         return words

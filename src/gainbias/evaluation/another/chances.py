@@ -108,6 +108,12 @@ class Chances:
                 f"{self.name} must return an action, or the probability of each action, for every "
                 f"observation, found shape {found.shape} for {len(observations)} observations"
             )
+        if found.shape[1] == 1 < self.num_actions:
+            raise ValueError(
+                f"{self.name} returns an array with one number, {found[0]} at observation "
+                f"{_shown(observations[0])}: return an action as a plain number, or the probabilities of all "
+                f"{self.num_actions} actions"
+            )
         return self._checked(found.astype(np.float64), observations)
 
     def _certain(self, actions: NDArray[Any], observations: NDArray[Any]) -> Floats:
@@ -129,7 +135,8 @@ class Chances:
             bad = int(np.argmin(right))
             raise ValueError(
                 f"{self.name} gives actions the probabilities {chances[bad]} at observation "
-                f"{_shown(observations[bad])}: they must be at least 0, and sum to 1"
+                f"{_shown(observations[bad])}: they must be at least 0, and sum to 1, found a sum of "
+                f"{chances[bad].sum():.7g}; divide each row by its sum if it has weights"
             )
         self.width = chances.shape[1]
         self.num_actions = max(self.num_actions, chances.shape[1])

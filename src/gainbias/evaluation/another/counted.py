@@ -29,6 +29,7 @@ from gainbias.evaluation.another.record import (
     FEW_VISITS,
     FEWEST_TO_JUDGE,
     MOST_MISSING,
+    THE_END,
     UNKNOWN_SHARE,
     Alternative,
     NoAnswer,
@@ -115,7 +116,7 @@ class Numbering:
     def names(self, states: Ints) -> list[Any]:
         """Return the names of states for users, including the end."""
         return [
-            "the end" if state == self.observed.end else self.observations(np.array([state]))[0].tolist()
+            THE_END if state == self.observed.end else self.observations(np.array([state]))[0].tolist()
             for state in states.tolist()
         ]
 

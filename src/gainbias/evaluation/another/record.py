@@ -19,6 +19,9 @@ from gainbias.evaluation.values.least_squares import ValueEstimate
 from gainbias.store import plain
 from gainbias.types import Floats, Ints
 
+THE_END = "the end"
+"""The state in which an episode ends, in words; all other states are numbers."""
+
 SHOWN_PLACES = 5
 """Most state-actions that are listed or named."""
 
@@ -217,6 +220,17 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"
 
 
+def some_of(words: Sequence[str]) -> str:
+    """Return the first few words of a list, in a sentence.
+
+    Examples
+    --------
+    >>> some_of(["a", "b"]), some_of(list("abcdefg"))
+    ('a, b', 'a, b, c, d, e, ...')
+    """
+    return ", ".join(words[:SHOWN_PLACES]) + (", ..." if len(words) > SHOWN_PLACES else "")
+
+
 def places_in_words(places: Sequence[Place]) -> str:
     """Return state-actions in words.
 
@@ -225,11 +239,14 @@ def places_in_words(places: Sequence[Place]) -> str:
     >>> places_in_words([Place(3, 1, 2.5, 40.0, 0.2)])
     'action 1 in state 3 (20% of its steps)'
     """
-    return ", ".join(
-        f"action {place.action} in {'any state' if place.state is None else f'state {place.state}'} "
-        f"({percent(place.share)}% of its steps)"
-        for place in places
-    )
+    return ", ".join(f"{_place_in_words(place)} ({percent(place.share)}% of its steps)" for place in places)
+
+
+def _place_in_words(place: Place) -> str:
+    if place.state == THE_END:
+        return "what follows the end of an episode"
+    where = "any state" if place.state is None else f"state {place.state}"
+    return f"action {place.action} in {where}"
 
 
 def kish(weights: Floats, counts: Floats) -> float:

@@ -28,13 +28,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gainbias.evaluation.another.record import SHOWN_PLACES, NoAnswer
+from gainbias.evaluation.another.record import NoAnswer, some_of
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import check_ratio
 from gainbias.evaluation.stream import UNKNOWN_PLACE
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.solve import Poisson, poisson_solver
-from gainbias.model.structure import Structure
+from gainbias.model.solve.solve import Poisson, poisson_solver, solve
 from gainbias.types import Bools, Floats, Ints
 
 BUFFERED = 2**18
@@ -207,7 +206,7 @@ class Support:
     chances : (k,) array
         Probability of each seen state-action, with the unseen ones left out.
     kept : (n,) array of bool
-        States that remain.
+        States from which a step was seen.
     missing : (n, A) array
         Probabilities of actions that were left out.
     """
@@ -244,13 +243,16 @@ class TableModel:
 
     Attributes
     ----------
+    average : (kept, k) array
+        Averages state-actions over the policy's actions.
     gain : float
     values : (n,) array
         Relative values of the states that were seen; nan where no step was seen.
     action_values, ratio : (k,) arrays
         Of the state-actions that were seen.
     left_out : (n, A) array
-        Share of the target's steps at each state-action that was left out.
+        Share of the target's steps at each state-action that was left out. For a state from which no step
+        was seen these are the steps that led there.
 
     Raises
     ------
@@ -269,10 +271,10 @@ class TableModel:
         self.counts, self.discount, self.names = counts, discount, names
         self.support = Support.of(counts, target, fewest)
         self.kept = np.flatnonzero(self.support.kept)
-        self._average = self._averages()
+        self.average = self._averages()
         process = MarkovRewardProcess(*self._followed())
         if len(process.structure.recurrent) > 1:
-            raise NoAnswer(_falls_apart(process.structure, self.kept, target, counts, names))
+            raise NoAnswer(_falls_apart(self, process, target))
         self.poisson: Poisson = poisson_solver(process)
         self._solve()
 
@@ -287,31 +289,32 @@ class TableModel:
     def _followed(self) -> tuple[Any, Floats]:
         """Return transitions between the kept states, and mean rewards.
 
-        Steps to a state from which no step was seen lead to the others in proportion.
+        Steps to a state from which no step was seen lead to the others in proportion; how many of the
+        policy's there are is in `left_out`.
         """
         kernel = self.counts.kernel[:, self.kept]
         stays = np.asarray(kernel.sum(axis=1)).ravel()
-        lost = np.flatnonzero(stays <= 0.0)  # treat steps that only led there as steps to the start
+        lost = np.flatnonzero(stays <= 0.0)  # where all of them led there, any state will do
         if len(lost):
             ones, first = np.ones(len(lost)), np.zeros(len(lost), dtype=np.int64)
             kernel = kernel + sparse.csr_array((ones, (lost, first)), kernel.shape)
             stays[lost] = 1.0
         self.kernel = sparse.csr_array(sparse.diags_array(1.0 / stays) @ kernel)
-        moves = sparse.csr_array(self._average @ self.kernel)
+        moves = sparse.csr_array(self.average @ self.kernel)
         moves.eliminate_zeros()
         moves = sparse.csr_array(sparse.diags_array(1.0 / np.asarray(moves.sum(axis=1)).ravel()) @ moves)
-        return moves, np.asarray(self._average @ self.counts.rewards)
+        return moves, np.asarray(self.average @ self.counts.rewards)
 
     def _solve(self) -> None:
         counts, law = self.counts, self.poisson.stationary
-        paid, lasted = self._average @ counts.rewards, self._average @ counts.durations
+        paid, lasted = self.average @ counts.rewards, self.average @ counts.durations
         self.law = law
         self.mean_duration = float(law @ lasted)
         if not self.mean_duration > 0.0:
             raise NoAnswer("the target's steps take no time at all, so there is no gain per unit of time")
         self.gain = float(law @ paid) / self.mean_duration
         check_ratio(self.gain)
-        self.shares = np.asarray(law @ self._average)
+        self.shares = np.asarray(law @ self.average)
         self.ratio = self.shares / (counts.visits / counts.steps)
         in_time = law * lasted / self.mean_duration
         relative = self.poisson.solve(paid - self.gain * lasted)
@@ -325,9 +328,9 @@ class TableModel:
             self.state_values, self.pair_values = relative, self.residual_values
         else:
             self._discount_values(paid)
-        n, a = len(counts.states), self.support.missing.shape[1]
-        self.left_out = np.zeros((n, a))
-        self.left_out[self.kept] = law[:, None] * self.support.missing[self.kept]
+        reached = np.asarray(self.shares @ counts.kernel)
+        reached[self.kept] = law
+        self.left_out = reached[:, None] * self.support.missing
 
     def _action_values(self, values: Floats) -> Floats:
         return np.asarray(self.counts.rewards - self.gain * self.counts.durations + self.kernel @ values)
@@ -336,7 +339,7 @@ class TableModel:
         """Solve for discounted values; an end of an episode is worth nothing."""
         goes_on = (self.counts.states[self.kept] != self.counts.end).astype(np.float64)
         kernel = sparse.csr_array(self.kernel @ sparse.diags_array(goes_on))
-        moves = sparse.csc_array(sparse.eye_array(len(self.kept)) - self.discount * (self._average @ kernel))
+        moves = sparse.csc_array(sparse.eye_array(len(self.kept)) - self.discount * (self.average @ kernel))
         self._solver = sparse.linalg.splu(moves)
         self.state_values = self._solver.solve(paid) * goes_on
         self._discounted_kernel = kernel
@@ -359,10 +362,13 @@ class TableModel:
         """Return how much the actions that were left out may move the gain, as a root mean square.
 
         All missing actions of a state may be better or worse than the others together, or an action may be
-        so in all states where it is missing: the larger of the two is returned.
+        so in all states where it is missing: the larger of the two counts. All states from which no step
+        was seen may be better or worse than others together.
         """
-        shares = max(np.linalg.norm(self.left_out.sum(axis=axis)) for axis in (0, 1))
-        return float(shares) * self.apart() / self.mean_duration
+        actions = self.left_out[self.support.kept]
+        shares = max(np.linalg.norm(actions.sum(axis=axis)) for axis in (0, 1))
+        states = self.left_out[~self.support.kept].sum() * np.sqrt(2.0) * self.relative.std()
+        return float(np.hypot(shares * self.apart(), states)) / self.mean_duration
 
     def memory(self) -> float:
         """Return the autocorrelation time of the values along the policy's path, in steps; at least 1."""
@@ -380,10 +386,10 @@ class TableModel:
 
         `centre` (K,) is how much it moves the mean of the values in other, known ways.
         """
-        at_states = noise @ self._average.T
+        at_states = noise @ self.average.T
         if self.discount is None:
             gains = at_states @ self.law / self.mean_duration
-            lasted = self._average @ self.counts.durations
+            lasted = self.average @ self.counts.durations
             right = at_states - gains[:, None] * lasted
             states = np.asarray(self.poisson.solve(right.T)).T
             states = states - (states @ self._in_time + centre)[:, None]
@@ -499,25 +505,54 @@ class TableInfluence:
         return float(np.sqrt(1.0 + once / known)) if known > 0.0 else 1.0
 
 
-def _falls_apart(
-    structure: Structure, kept: Ints, target: Floats, counts: Counts, names: Callable[[Ints], list[Any]]
-) -> str:
-    classes = [kept[states] for states in structure.recurrent]
-    words = []
-    for states in classes[:3]:
-        listed = ", ".join(map(str, names(states[:4]))) + (", ..." if len(states) > 4 else "")
-        words.append(f"{{{listed}}}")
-    lacking = target.copy()
-    lacking[:, : counts.num_actions] *= counts.spread(counts.visits) == 0.0
-    inside = np.concatenate(classes)
-    pairs = [(states, action) for states, action in zip(*np.nonzero(lacking[inside]), strict=True)][
-        :SHOWN_PLACES
+def _falls_apart(model: TableModel, process: MarkovRewardProcess, target: Floats) -> str:
+    """Return in words which recurrent classes there are, what each earns, and what is missing."""
+    counts, lasted = model.counts, model.average @ model.counts.durations
+    solution = solve(process, multichain=True, extra_rewards={"time": lasted})
+    classes = [model.kept[states] for states in solution.classes]
+    taken = [np.isin(counts.of_pair, states) & (model.support.chances > 0.0) for states in classes]
+    steps = np.array([counts.visits[pairs].sum() for pairs in taken])
+    names = [_class_in_words(model, states) for states in classes]
+    gains = solution.class_gains / np.maximum(solution.extra["time"].class_gains, 1e-300)
+    facts = [
+        f"{gain:.3g} in {name} ({count:,.0f} step{'s' if count != 1 else ''} of the log)"
+        for gain, name, count in zip(gains, names, steps, strict=True)
     ]
-    missing = ", ".join(f"action {action} in state {names(inside[[place]])[0]}" for place, action in pairs)
-    more = f" The log lacks some of its actions there, which may lead out: {missing}." if missing else ""
+    main = int(np.argmax(steps))
+    stays = np.flatnonzero(np.any([pairs for number, pairs in enumerate(taken) if number != main], axis=0))
     return (
         f"by this log the target's chain falls apart into {len(classes)} recurrent classes: "
-        f"{', '.join(words)}. No transition of the log under the target's actions leads from one to another, "
-        f"so there is no single answer.{more} Use a longer log, or one of another policy, or ask about each "
-        "class separately"
+        f"{some_of(names)}. No transition of the log under the target's actions leads from one to another, "
+        f"so there is no single answer: the gain is {some_of(facts)}. Missing are steps out of the smaller "
+        f"classes by {_actions_in_words(model, counts.of_pair[stays], counts.actions[stays])}."
+        f"{_lacking_in_words(model, np.concatenate(classes), target)} Use a longer log, or one of another "
+        f"policy. For the answer in {names[main]} alone, leave out the rows in the other classes, and begin "
+        "a new episode after each gap: columns={'episode': ...}"
+    )
+
+
+def _class_in_words(model: TableModel, states: Ints) -> str:
+    listed = ", ".join(map(str, model.names(states[:4])))
+    return f"{{{listed}{', ...' if len(states) > 4 else ''}}}"
+
+
+def _actions_in_words(model: TableModel, states: Ints, actions: Ints) -> str:
+    return some_of(
+        [
+            f"action {action} in state {name}"
+            for name, action in zip(model.names(states), actions, strict=True)
+        ]
+    )
+
+
+def _lacking_in_words(model: TableModel, inside: Ints, target: Floats) -> str:
+    """Return the actions of the policy that the log lacks in some states."""
+    lacking = target[inside]
+    lacking[:, : model.counts.num_actions] *= model.counts.spread(model.counts.visits)[inside] == 0.0
+    places, actions = np.nonzero(lacking)
+    if not len(places):
+        return ""
+    return (
+        " The log lacks some of its actions there, which may lead out: "
+        f"{_actions_in_words(model, inside[places], actions)}."
     )

@@ -338,8 +338,10 @@ def _not_empty(batches: Iterator[Transitions]) -> Iterator[Transitions]:
 
 def _limits(table: Table, columns: dict[str, Name], role: str, count: int | None) -> Limits:
     """Return the limits of states or actions: from 0 to the largest if they are single integers."""
-    chunks = table.chunks({role: columns[role]})
-    found = next(chunks, {role: np.empty(0)})[role]
+    also = [other for other in ("next", "terminated") if role == "state" and other in columns]
+    chunks = table.chunks({part: columns[part] for part in (role, *also)})
+    first: Chunk = next(chunks, {role: np.empty(0)})
+    found = first[role]
     if not len(found):
         raise ValueError("the log is empty: at least two rows are needed")
     if found.dtype.kind not in "iufb" or found.ndim > 2:
@@ -359,13 +361,23 @@ def _limits(table: Table, columns: dict[str, Name], role: str, count: int | None
         shape = found.shape[1:]
         return Limits(shape, np.full(shape, -np.inf), np.full(shape, np.inf), whole=False)
     if count is None:
-        largest = float(found.max())
+        largest = _largest(first, role)
         with suppress(BrokenStream):  # errors in later ones are reported when they are read
             for chunk in chunks:
-                numbers = _readable(chunk[role])
-                largest = float(np.max(numbers, initial=largest, where=np.isfinite(numbers)))
+                largest = max(largest, _largest(chunk, role))
         count = max(1, int(largest) + 1)
     return Limits((), np.array(0.0), np.array(float(count - 1)), whole=True)
+
+
+def _largest(chunk: Chunk, role: str) -> float:
+    """Return the largest number of some rows; if it is of states, also of those to which rows lead."""
+    numbers = _readable(chunk[role])
+    largest = float(np.max(numbers, initial=-np.inf, where=np.isfinite(numbers)))
+    after, ends = chunk.get("next"), chunk.get("terminated", np.zeros(1, dtype=np.bool_))
+    if after is None or after.ndim > 1 or not {after.dtype.kind, ends.dtype.kind} <= set("iub"):
+        return largest  # what is wrong with them is reported when they are read
+    used = np.broadcast_to(ends == 0, after.shape)  # where an episode ends, no next state is needed
+    return float(np.max(after[used], initial=largest))
 
 
 def _readable(column: NDArray[Any]) -> NDArray[Any]:

@@ -19,6 +19,9 @@ from gainbias.evaluation.stream import Beside, BrokenStream, Left, Path
 from gainbias.kernels import work_ahead
 from gainbias.types import Bools, Floats, Ints
 
+IN_WORDS = {"reward_rate": "reward rate", "chance": "probability of its action"}
+"""Roles whose names are no words for users."""
+
 BESIDE = ("action", "chance", "row")
 """Roles of columns that are passed along with the path unchanged."""
 
@@ -426,7 +429,7 @@ def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
         place = first_odd(column, kinds)
         if place < len(column):
             [odd] = column[place : place + 1].tolist()
-            what = f"the {role.replace('_', ' ')} is {odd!r}, must be {wanted}"
+            what = f"the {IN_WORDS.get(role, role)} is {odd!r}, must be {wanted}"
             found.append(Flaw(place, what))
         mixed.append(role)
     first = min(found, default=None)
