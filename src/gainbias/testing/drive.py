@@ -311,15 +311,15 @@ def close(found: Any, expected: Any, tolerance: float, what: str) -> str:
     return f"{what}: {difference:.1e} apart"
 
 
-def within_errors(found: Floats, expected: Floats, error: Floats, what: str) -> str:
-    """Demand that means are within 4 standard errors, and say how far the farthest one is.
+def within_errors(found: Floats, expected: Floats, error: Floats, what: str, most: float = 4.0) -> str:
+    """Demand that means are within a few standard errors, and say how far the farthest one is.
 
     A number without any spread must be exact up to rounding.
     """
-    room = 4.0 * error + 1e-12 * np.maximum(1.0, np.abs(expected))
-    farthest = float((np.abs(found - expected) / room).max()) * 4.0
-    if not farthest <= 4.0:
-        raise AssertionError(f"{what}: {farthest:.1f} standard errors off, 4 are allowed")
+    room = most * error + 1e-12 * np.maximum(1.0, np.abs(expected))
+    farthest = float((np.abs(found - expected) / room).max()) * most
+    if not farthest <= most:
+        raise AssertionError(f"{what}: {farthest:.1f} standard errors off, {most:g} are allowed")
     return f"{what}: at most {farthest:.1f} standard errors off"
 
 

@@ -372,12 +372,12 @@ def _limits(table: Table, columns: dict[str, Name], role: str, count: int | None
 def _largest(chunk: Chunk, role: str) -> float:
     """Return the largest number of some rows; if it is of states, also of those to which rows lead."""
     numbers = _readable(chunk[role])
-    largest = float(np.max(numbers, initial=-np.inf, where=np.isfinite(numbers)))
+    largest = float(np.max(numbers, initial=0, where=np.isfinite(numbers)))
     after, ends = chunk.get("next"), chunk.get("terminated", np.zeros(1, dtype=np.bool_))
     if after is None or after.ndim > 1 or not {after.dtype.kind, ends.dtype.kind} <= set("iub"):
         return largest  # what is wrong with them is reported when they are read
     used = np.broadcast_to(ends == 0, after.shape)  # where an episode ends, no next state is needed
-    return float(np.max(after[used], initial=largest))
+    return max(largest, float(np.max(after[used], initial=0)))
 
 
 def _readable(column: NDArray[Any]) -> NDArray[Any]:
