@@ -3,7 +3,7 @@
     python -m benchmarks.threads_runs --threads 1 2 4 8 16
     python -m benchmarks.threads_runs --threads 1 2 --works run --steps 150000 --rounds 5
 
-Ours is one call with this many threads (`reproduce`: workers; `evaluate_log`: one thread for each log that is
+Ours is one call with this many threads (`reproduce`: workers; for small logs, one thread for each log that is
 evaluated at the same time). In comparison, as many processes with one thread each share the same work and
 start at the same time. Both take turns, after a first turn that does not count, and the least wall time of
 each counts. The column `of processes` is our speed divided by theirs; it should be at least 0.9. On a
@@ -17,6 +17,14 @@ started for each study, and so are the processes beside it: starting is part of 
 needs no cores: the processor time of a run, and of the same run when its kernels do nothing. What is left is
 done under Python's lock, by one thread at a time, so that the first over the second is a limit to how many
 threads can be of use.
+
+    python -m benchmarks.threads_runs --works alone
+
+needs no cores either: the processor time of the evaluation of a log, that of what the calling thread does by
+itself, and the speed that follows for more threads, divided by that of processes. It is a limit, because the
+Python inside the work that is shared is done by one thread at a time, too.
+
+Start with OPENBLAS_NUM_THREADS=1: the processes have it, too.
 """
 
 import argparse
@@ -41,7 +49,10 @@ import gainbias as gb
 from benchmarks.engine_yardsticks import random_problem
 from gainbias.engine import loop, paths, schedules
 from gainbias.engine.paths import Sampler
+from gainbias.evaluation import collection, evaluate
+from gainbias.evaluation.values import methods
 from gainbias.experiments.reproduce import Instance
+from gainbias.kernels import threads
 
 PARTS = 64
 """Seeds of a run, and instances of each task."""
@@ -55,6 +66,25 @@ CASES = {
 """States, features and lanes of a seed."""
 
 LOG_ROWS, LOGS = 20_000, 16
+
+ROWS_LESS = 8
+"""A path of a log has as many rows as a run has steps, divided by this."""
+
+EXPECTED = (2, 16)
+"""Numbers of threads for which the speed is computed from processor times."""
+
+MOST_THREADS = 16
+"""Threads for which the work is divided when what cannot be shared is measured."""
+
+LOG_CASES = {
+    "evaluate_log, 64 paths, tabular": (100, 0, PARTS),
+    "evaluate_log, 64 paths, 20 features": (100, 20, PARTS),
+    "evaluate_log, 64 paths, 100 features": (1000, 100, PARTS),
+    "evaluate_log, one path, 20 features": (100, 20, 1),
+    "evaluate_log, one path, a function with 20 features": (100, -20, 1),
+}
+"""States; features in a table, or of a function if negative; and paths."""
+
 SHORTEN, STUDY_TASKS = 20, ("random-walk-50", "frozen-lake")
 
 
@@ -94,11 +124,39 @@ def log_of(number: int) -> tuple[np.ndarray, np.ndarray]:
     return steps.here[0].astype(np.int64), steps.reward[0].copy()
 
 
+@cache
+def long_log(num_states: int, paths: range, num_paths: int, rows: int) -> dict[str, np.ndarray]:
+    """Return a share of a log: some of 64 paths, or a part of one that is as long as all of these."""
+    sampler = Sampler(problem_of(num_states, 20).mrp)
+    steps = sampler.paths(list(paths) if num_paths > 1 else [0]).take(
+        rows if num_paths > 1 else rows * len(paths)
+    )
+    log = {"state": steps.here.ravel().astype(np.int64), "reward": steps.reward.ravel().copy()}
+    return log | ({"episode": np.repeat(np.array(paths), rows)} if num_paths > 1 else {})
+
+
+def long_log_contest(name: str, rows: int) -> Contest:
+    """One long log of arrays; a part is a path, or as many rows."""
+    num_states, num_features, num_paths = LOG_CASES[name]
+    table = np.random.default_rng(0).normal(size=(num_states, abs(num_features) or 1))
+
+    def evaluate(paths: range, threads: int) -> list[float]:
+        log, features = long_log(num_states, paths, num_paths, rows), table if num_features else "auto"
+        if num_features < 0:  # as observations that are no states
+            log, features = log | {"state": 1.0 * log["state"]}, lambda seen: table[seen.astype(np.int64)]
+        estimate = gb.evaluate_log(
+            log, features=features, num_states=num_states if num_features >= 0 else None, threads=threads
+        )
+        return [estimate.gain, *estimate.gain_interval, *estimate.weights]
+
+    return Contest(name, lambda threads: evaluate(range(PARTS), threads), lambda paths: evaluate(paths, 1))
+
+
 def log_contest() -> Contest:
     """Logs of arrays, each evaluated in one call; a part is a log."""
 
     def evaluate(number: int) -> float:
-        return float(gb.evaluate_log(log_of(number)).gain)
+        return float(gb.evaluate_log(log_of(number), threads=1).gain)
 
     def ours(threads: int) -> list[float]:
         with ThreadPoolExecutor(threads) as pool:
@@ -136,6 +194,7 @@ def contests(steps: int, works: list[str]) -> Iterator[Contest]:
     if "run" in works:
         yield from (run_contest(name, steps) for name in CASES)
     if "evaluate_log" in works:
+        yield from (long_log_contest(name, steps // ROWS_LESS) for name in LOG_CASES)
         yield log_contest()
     if "reproduce" in works:
         yield study_contest()
@@ -217,6 +276,56 @@ def idle_kernels() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def without_shared_work() -> Iterator[Callable[[], float]]:
+    """Let one thread do what is shared among many, and yield a function that says how long that took."""
+    spent, take = [0.0], threads._Job._take
+
+    def timed(job: Any) -> Any:
+        begin = time.process_time()
+        try:
+            return take(job)
+        finally:
+            spent[0] += time.process_time() - begin
+
+    @contextmanager
+    def with_nobody(count: int) -> Iterator[None]:
+        before = threads._CREW.set(threads._Crew(0))
+        try:
+            yield
+        finally:
+            threads._CREW.reset(before)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(threads._Job, "_take", timed))
+        stack.enter_context(patch.object(evaluate, "using_threads", with_nobody))
+        for module in (collection, methods):
+            stack.enter_context(patch.object(module, "threads_at_work", lambda: MOST_THREADS))
+        yield lambda: spent[0]
+
+
+def measure_alone(steps: int, rounds: int) -> None:
+    """Print what the calling thread does by itself with a log, and what follows for more threads."""
+    print(f"| work | all | alone | {' | '.join(f'{count} threads, of processes' for count in EXPECTED)} |")
+    print(f"|---|---:|---:|{'---:|' * len(EXPECTED)}")
+    for name in LOG_CASES:
+        contest = long_log_contest(name, steps // ROWS_LESS)
+        least = dict.fromkeys(("all", "alone", *EXPECTED), np.inf)
+        for _ in range(rounds + 1):  # the first is never the fastest
+            with without_shared_work() as shared:
+                begin = time.process_time()
+                contest.ours(2)
+                spent = time.process_time() - begin
+            least["all"], least["alone"] = min(least["all"], spent), min(least["alone"], spent - shared())
+            for count in EXPECTED:
+                begin = time.process_time()
+                contest.share(range(PARTS // count))
+                least[count] = min(least[count], time.process_time() - begin)
+        alone, rest = least["alone"], least["all"] - least["alone"]
+        ratios = " | ".join(f"{least[count] / (alone + rest / count):.2f}" for count in EXPECTED)
+        print(f"| {name} | {least['all']:.2f} s | {alone:.3f} s | {ratios} |", flush=True)
+
+
 def measure_lock(steps: int, rounds: int) -> None:
     """Print how much of a run is done under the lock."""
     print("| work, one thread | all | under the lock | most threads of use |\n|---|---:|---:|---:|")
@@ -247,6 +356,9 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if "lock" in options.works:
         measure_lock(options.steps, options.rounds)
+    if "alone" in options.works:
+        measure_alone(options.steps, options.rounds)
+    if {"lock", "alone"} & set(options.works):
         return
     for contest in contests(options.steps, options.works):
         contest.share(range(1))  # compiles what all processes would compile at the same time

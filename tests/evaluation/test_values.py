@@ -283,13 +283,18 @@ class TestSparse:
             np.concatenate(p) for p in zip(*chain.runs(num_chains, 9_000, 0), strict=True)
         )
         lasted = 1.0 + here if is_timed else None
-        found = []
+        found, totals = [], []
         for added_up in (TableValueSums(table, num_chains), ValueSums(5, num_chains)):
             for begin, end in pairwise([0, 1, 700, 701, 9_000]):
                 part = np.s_[:, begin:end]
                 states = [table[here[part]], table[after[part]]] if len(found) else [here[part], after[part]]
                 added_up.add(states[0], reward[part], states[1], None if lasted is None else lasted[part])
             found.append(estimate_values(added_up, transient=100))
+            totals.append([added_up.totals(skipped) for skipped in (0, 2, 0)])
+        for (moments, squares), (others, of_others) in zip(*totals, strict=True):
+            assert np.asarray(moments.matrix) == pytest.approx(others.matrix, abs=1e-6)
+            assert moments.reward_features == pytest.approx(others.reward_features, abs=1e-6)
+            assert squares == pytest.approx(of_others, abs=1e-6)
         counted, densely = found
         assert np.isfinite(densely.intervals(table)).all()
         assert counted.weights == pytest.approx(densely.weights, abs=1e-9)

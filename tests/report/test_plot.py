@@ -1,5 +1,6 @@
 """Results as figures: what is drawn is what was found, and no letter is cut off."""
 
+import warnings
 from dataclasses import replace
 
 import gymnasium
@@ -9,6 +10,7 @@ import pytest
 import gainbias as gb
 from gainbias.evaluation.estimate import History
 from gainbias.report.figures.estimates import gain_range
+from gainbias.report.figures.style import FAINT
 from tests.evaluation.chains import Queue
 from tests.evaluation.test_files import Drift
 
@@ -153,6 +155,13 @@ class TestEstimates:
 
 
 PROBLEM = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), gb.Tabular())
+COARSE = gb.Problem(
+    gb.MarkovRewardProcess(
+        [[0.2, 0.8, 0.0, 0.0], [0.0, 0.3, 0.7, 0.0], [0.0, 0.0, 0.1, 0.9], [0.6, 0.0, 0.0, 0.4]],
+        [1.0, 0.0, 0.3, 0.0],
+    ),
+    [[1.0, 0.0], [0.4, 0.6], [0.0, 0.8], [0.5, 0.5]],
+)
 STEPS = [gb.Harmonic(10, 100), 0.1]
 
 
@@ -211,6 +220,62 @@ class TestRuns:
         assert axes.lines[-1].get_ydata()[-1] == curve.errors("centred")[-1]
         colours = [line.get_color() for line in gb.plot([trace, single, single, curve]).lines]
         assert len(set(colours)) == 5
+
+    def limits(self, axes):
+        """Return heights, colours and labels of horizontal lines across the whole panel."""
+        across = [line for line in axes.lines if list(line.get_xdata()) == [0, 1]]
+        return [(line.get_ydata()[0], line.get_color(), line.get_label()) for line in across]
+
+    def runs(self, *names, problem=COARSE, **settings):
+        return [gb.run(name, problem, 20_000, gb.Harmonic(10, 100), **settings) for name in names]
+
+    @pytest.mark.parametrize("kind", ["centred", "full", "quotient"])
+    def test_one_line_shows_where_runs_of_one_problem_end(self, kind):
+        curve = gb.exact_curve("double-chain", COARSE, 500, gb.Harmonic(10, 100))
+        runs = self.runs("double-chain", "single-chain", seeds=range(3))
+        [(height, colour, label)] = self.limits(gb.plot([*runs, curve], kind=kind))
+        missed = COARSE.values - COARSE.solution.bias
+        mean = {"full": 0.0, "centred": COARSE.solution.stationary @ missed, "quotient": missed.mean()}
+        assert height == pytest.approx(np.linalg.norm(missed - mean[kind]))
+        assert height == pytest.approx(runs[1].errors(kind)[:, -1].mean(), rel=0.05)
+        assert (colour, label) == (FAINT, "error at the limit")
+
+    def test_another_limit_has_the_colour_of_its_line(self):
+        coarser = gb.Problem(COARSE.mrp, COARSE.features.matrix[:, :1])
+        runs = [*self.runs("double-chain", "single-chain"), *self.runs("single-chain", problem=coarser)]
+        axes = gb.plot(dict(zip("abc", runs, strict=True)))
+        (shared, grey, _), (own, colour, _) = self.limits(axes)
+        assert shared != pytest.approx(own, rel=0.02)
+        assert own == runs[2].errors_at_limits("centred")[0]
+        assert (grey, colour) == (FAINT, axes.lines[2].get_color())
+        assert labels_of(axes)[3:] == ["error at the limit of a, b", "error at the limit of c"]
+
+    def test_parameters_with_limits_of_their_own(self):
+        discounts = {"discount": [0.5, 0.9]}
+        axes = gb.plot(self.runs("discounted-td", problem=PROBLEM, params=discounts)[0])
+        assert [one[1] for one in self.limits(axes)] == [line.get_color() for line in axes.lines[:2]]
+
+    def test_limits_out_of_view_change_nothing(self):
+        """The exact limit of TD is below all of its errors here, and that of discounted TD above."""
+        for name in ("td-lambda", "discounted-td"):
+            [run] = self.runs(name)
+            axes = gb.plot(run)
+            assert self.limits(axes) == []
+            low, high = axes.get_ylim()
+            assert not low < run.errors_at_limits("centred")[0] < high
+
+    def test_no_line_without_a_limit_or_out_of_view(self, trace):
+        assert self.limits(gb.plot(trace)) == []  # it is the bias itself
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            early = gb.run("double-chain", COARSE, 20, 1e-3, initial_weights=[1e3, -1e3])
+        least, _ = gb.plot(early).get_ylim()
+        assert self.limits(gb.plot(early)) == []
+        assert least > early.errors_at_limits("centred")[0]
+        silent = replace(gb.ALGORITHMS["double-chain"], declared=gb.Declared())
+        [run] = self.runs(silent)
+        assert np.isnan(run.errors_at_limits()).all()
+        assert self.limits(gb.plot(run)) == []
 
     def test_on_a_panel_of_ones_own(self, trace):
         figure, own = matplotlib.pyplot.subplots()

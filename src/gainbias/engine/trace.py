@@ -88,6 +88,27 @@ class Scale:
             values = values - (mu @ values if kind == "centred" else values.mean(axis=0))
         return np.asarray((values.T * mu if norm == "stationary" else values.T) @ values)
 
+    def at_the_limit(self, kind: Kind = "full", norm: Norm = "euclidean") -> float:
+        """Return the error of the limit itself against the bias; nan if no limit, or only a line, is stated.
+
+        With average rewards it is what the features cannot express; with a discount, also what that changes.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> from gainbias.algorithms.registry import ALGORITHMS
+        >>> mrp = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
+        >>> problem = gb.Problem(mrp, [[1.0], [0.0]])
+        >>> round(Scale(ALGORITHMS["double-chain"], problem, (), np.zeros(1)).at_the_limit(), 6)
+        0.288893
+        """
+        try:
+            self._check(kind, "own", norm, "values")
+            limit = self._limit
+        except ValueError:
+            return float("nan")
+        return float(self.errors(limit[None], kind, "bias", norm)[0])
+
     def _in_values(self, weights: Floats, kind: Kind, target: Target, norm: Norm) -> Floats:
         aim, mu = self._target_values(target), self.problem.solution.stationary
         errors = np.empty(len(weights))
@@ -272,6 +293,26 @@ class Trace(InNotebooks):
         for i, lane in enumerate(self.lanes):
             errors[i] = self._scale(lane).errors(self.weights[i], *key)
         return self._without_missing(errors)
+
+    def errors_at_limits(self, kind: Kind = "full", norm: Norm = "euclidean") -> Floats:
+        """Return the error against the bias at which each lane ends, (lanes,); nan where no limit is stated.
+
+        With average rewards it is what the features cannot express.
+
+        Parameters
+        ----------
+        kind, norm
+            As for `errors`.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> mrp = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
+        >>> trace = gb.run("double-chain", gb.Problem(mrp, [[1.0], [0.0]]), 1_000, [0.01, 0.1])
+        >>> trace.errors_at_limits("centred").round(4)
+        array([0.1403, 0.1403])
+        """
+        return np.array([self._scale(lane).at_the_limit(kind, norm) for lane in self.lanes])
 
     def part(self, first: int, last: int) -> Trace:
         """Return the trace of the lanes from number `first` to ``last - 1``."""

@@ -374,10 +374,8 @@ class _Reader:
 
 def _came_back(episodes: NDArray[Any], begun: dict[Any, int], offset: int) -> Flaw | None:
     """Find an episode that comes back after others; `begun` has the first row of each, and is updated."""
-    names = episodes.tolist()
     starts = np.append(0, np.flatnonzero(episodes[1:] != episodes[:-1]) + 1)
-    for place in starts.tolist():
-        name = names[place]
+    for place, name in zip(starts.tolist(), episodes[starts].tolist(), strict=True):
         goes_on = place == 0 and begun and name == next(reversed(begun))  # from the chunk before
         if name in begun and not goes_on:
             return Flaw(

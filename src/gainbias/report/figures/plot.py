@@ -11,12 +11,12 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gainbias.algorithms.registry import short_title
-from gainbias.engine.trace import Kind, Trace
+from gainbias.engine.trace import Kind, Scale, Trace
 from gainbias.evaluation.compare import Comparison
 from gainbias.evaluation.estimate import Estimate, in_percent
 from gainbias.evaluation.series_estimate import SeriesEstimate
@@ -53,6 +53,9 @@ SHADE = 0.2
 ROOM_BELOW = 5.0
 """Errors are shown down to the smallest one of a line over this."""
 
+SAME_LIMIT = 0.01
+"""Limits whose errors differ by less than this share have one line."""
+
 LINE_OF_LEGEND, ROW, LINES_OF_A_ROW = 0.17, 0.26, 2
 """Inches for an entry of a legend and for a row, and how many lines of its name a row has room for."""
 
@@ -79,7 +82,8 @@ def plot(what: Any, *, ax: Axes | None = None, kind: Kind = "centred") -> Any:
     ----------
     what : result, list or dict of results
         `Trace` and `Curve`: errors against transitions. Lanes that differ only in their seed are one line,
-        their root mean square, with a band for the middle 80% of them; traces and curves may be mixed.
+        their root mean square, with a band for the middle 80% of them; traces and curves may be mixed. Thin
+        dashed lines are errors at limits, such as what the features cannot express.
         `Estimate`: the gain over time with its band, and the values of observations of one or two numbers.
         `SeriesEstimate`: the batch means with the findings, and the reason for the verdict.
         Several of either, also the groups of a `GroupedSeries`: their intervals, one below the other.
@@ -236,11 +240,13 @@ def _figure_of(panel: Axes) -> Figure:
 def draw_errors(items: Sequence[Named], kind: Kind, panel: Axes) -> None:
     """Draw the errors of traces, a line and a band for each step size, and of exact curves."""
     used: list[str] = []
+    limits: list[DrawnLimit] = []
     for item in items:
         draw = _draw_trace if isinstance(item.result, Trace) else _draw_curve
-        draw(item, kind, panel, used)
+        limits += draw(item, kind, panel, used)
     panel.set(xscale="log", yscale="log", xlabel="transitions")
     _keep_lines_in_view(panel)
+    _draw_limits(limits, panel)
     use_few_ticks(panel)
     panel.set_ylabel(f"error of the values ({kind})")
 
@@ -254,13 +260,46 @@ def _keep_lines_in_view(panel: Axes) -> None:
         panel.set_ylim(max(least, drawn.min() / ROOM_BELOW), most)
 
 
-def _draw_trace(item: Named, kind: Kind, panel: Axes, used: list[str]) -> None:
-    """Draw a line for each step size and set of parameters: the root mean square over its lanes."""
+class DrawnLimit(NamedTuple):
+    """The error at which a line ends, with the colour of the line and the name of its result."""
+
+    error: float
+    colour: str
+    name: str
+
+
+def _draw_limits(limits: Sequence[DrawnLimit], panel: Axes) -> None:
+    """Draw a thin line for each error at a limit that is in view, and only one for those that agree."""
+    low, high = panel.get_ylim()
+    shared: dict[float, list[DrawnLimit]] = {}
+    for one in limits:
+        if low < one.error < high:  # which nan is not
+            known = next(
+                (error for error in shared if math.isclose(error, one.error, rel_tol=SAME_LIMIT)), one.error
+            )
+            shared.setdefault(known, []).append(one)
+    for error, own in shared.items():
+        names = ", ".join(dict.fromkeys(one.name for one in own))
+        label = "error at the limit" + (f" of {names}" if len(own) < len(limits) else "")
+        colour = own[0].colour if len(own) == 1 else FAINT
+        label = Named(label, None).called("")
+        panel.axhline(error, color=colour, linewidth=0.8, linestyle=(0.0, (3.0, 2.0)), label=label)
+
+
+def _draw_trace(item: Named, kind: Kind, panel: Axes, used: list[str]) -> list[DrawnLimit]:
+    """Draw a line for each step size and set of parameters: the root mean square over its lanes.
+
+    Return the limit of each.
+    """
     trace: Trace = item.result
+    ends, limits = trace.errors_at_limits(kind), []
     errors, seen = trace.errors(kind), trace.transitions > 0
     for label, places in _groups(trace, item).items():
         own = np.sort(errors[places][:, seen], axis=0)
         x, colour = trace.transitions[seen], _next_colour(trace.algorithm.name, used)
+        limits.append(
+            DrawnLimit(float(ends[places[0]]), colour, item.name or short_title(trace.algorithm.name))
+        )
         drawn = np.isfinite(own).all(axis=0)
         lost = int((~np.isfinite(own[:, -1])).sum()) if own.size else 0
         with np.errstate(over="ignore"):
@@ -271,6 +310,7 @@ def _draw_trace(item: Named, kind: Kind, panel: Axes, used: list[str]) -> None:
             edge = tail_of(len(places))
             low, high = own[edge], own[-1 - edge]
             panel.fill_between(x[drawn], low[drawn], high[drawn], color=colour, alpha=SHADE, linewidth=0)
+    return limits
 
 
 def _groups(trace: Trace, item: Named) -> dict[str, list[int]]:
@@ -290,7 +330,8 @@ def _groups(trace: Trace, item: Named) -> dict[str, list[int]]:
     return {Named("", None).called(f"{title}, {name}"): places for name, places in groups.items()}
 
 
-def _draw_curve(item: Named, kind: Kind, panel: Axes, used: list[str]) -> None:
+def _draw_curve(item: Named, kind: Kind, panel: Axes, used: list[str]) -> list[DrawnLimit]:
+    """Draw an exact curve, and return its limit."""
     curve: Curve = item.result
     error, seen = curve.errors(kind), curve.transitions > 0
     drawn = seen & np.isfinite(error)
@@ -302,6 +343,9 @@ def _draw_curve(item: Named, kind: Kind, panel: Axes, used: list[str]) -> None:
     panel.plot(
         curve.transitions[drawn], error[drawn], color=colour, linewidth=1.1, linestyle=dashes, label=label
     )
+    scale = Scale(curve.algorithm, curve.problem, curve.params, curve.first_weights)
+    name = item.name or short_title(curve.algorithm.name)
+    return [DrawnLimit(scale.at_the_limit(kind), colour, name)]
 
 
 def _next_colour(algorithm: str, used: list[str]) -> str:
