@@ -464,6 +464,18 @@ class TestBadInput:
             with pytest.raises(ValueError, match=r"no support: .* [23]\d% .* lacks: action 1 in state 3"):
                 answer(log | {"next": np.where(lost, 3, after)}, policy, gaps="break")
 
+    @pytest.mark.parametrize("discount", [None, 0.5])
+    def test_what_was_earned_on_the_way_to_such_states_counts(self, discount: float | None):
+        """In a single state that is sometimes left for good, the gain is the mean of all rewards."""
+        rng = np.random.default_rng(0)
+        log = {"state": np.zeros(3_000, dtype=int), "a": rng.integers(0, 2, 3_000)}
+        log |= {"reward": rng.normal(size=3_000), "next": 1 * (rng.random(3_000) < 0.03)}
+        log["reward"] += 5.0 * log["next"]
+        found = answer(log, [0, 0], gaps="break", discount=discount)
+        mean = log["reward"][log["a"] == 0].mean()
+        assert found.gain == pytest.approx(mean, abs=1e-12)
+        assert found.value(0) == pytest.approx(0.0 if discount is None else 2.0 * mean, abs=1e-12)
+
     def test_a_log_may_stop_in_a_state_that_is_new(self):
         made, log = drawn("random", 5_000)
         log["state"][-1] = 20

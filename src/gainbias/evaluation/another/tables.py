@@ -243,6 +243,8 @@ class TableModel:
 
     Attributes
     ----------
+    per_known : (k,) array
+        Steps for each step to a state that was kept.
     average : (kept, k) array
         Averages state-actions over the policy's actions.
     gain : float
@@ -299,7 +301,8 @@ class TableModel:
             ones, first = np.ones(len(lost)), np.zeros(len(lost), dtype=np.int64)
             kernel = kernel + sparse.csr_array((ones, (lost, first)), kernel.shape)
             stays[lost] = 1.0
-        self.kernel = sparse.csr_array(sparse.diags_array(1.0 / stays) @ kernel)
+        self.per_known = 1.0 / stays
+        self.kernel = sparse.csr_array(sparse.diags_array(self.per_known) @ kernel)
         moves = sparse.csr_array(self.average @ self.kernel)
         moves.eliminate_zeros()
         moves = sparse.csr_array(sparse.diags_array(1.0 / np.asarray(moves.sum(axis=1)).ravel()) @ moves)
@@ -430,11 +433,11 @@ class TableInfluence:
         self._place = np.full(int(counts.states[-1]) + 1, -1, dtype=np.int64)
         self._place[counts.states[model.kept]] = np.arange(len(model.kept))
         self._pair_keys = counts.states[counts.of_pair] * counts.num_actions + counts.actions
-        kernel = model.kernel if model.discount is None else model._discounted_kernel
         self._per_time = self._of_pairs(model.relative) / model.mean_duration
-        self._centres = model.kernel @ model._centre + counts.durations * self._per_time
+        kernel = model.kernel if model.discount is None else model._discounted_kernel
         self._factor = 1.0 if model.discount is None else model.discount
         self._next_values = kernel @ model.state_values
+        self._next_relative, self._next_centre = model.kernel @ model.relative, model.kernel @ model._centre
 
     def _of_pairs(self, values: Floats) -> Floats:
         of_state = np.zeros(len(self.model.counts.states))
@@ -454,34 +457,34 @@ class TableInfluence:
 
     def add(self, steps: NumberedSteps) -> Floats:
         """Return the terms of the next steps, (m,), whose mean over all is the gain."""
-        model = self.model
-        pair = self.pairs_of(steps)
-        after = self._place[steps.after]
-        known = after != UNKNOWN_PLACE
-        relative, centre = (np.where(known, part[after], 0.0) for part in (model.relative, model._centre))
-        residual = steps.rewards - model.gain * steps.durations + relative - model.residual_values[pair]
-        residual *= known * self._larger[pair]
+        model, counts = self.model, self.model.counts
+        pair, after = self.pairs_of(steps), self._place[steps.after]
+        lasted = steps.durations - counts.durations[pair]
+        paid = steps.rewards - counts.rewards[pair]
+        residual = paid - model.gain * lasted + self._led(model.relative, self._next_relative, pair, after)
+        residual *= self._larger[pair]
         self.residuals.add(residual)
         terms = model.ratio[pair] * residual / model.mean_duration
         self.squares += np.bincount(pair, residual**2, minlength=len(self.squares))
-        self._add_noise(steps, pair, after, known, residual, centre)
+        if model.discount is not None:
+            residual = paid + self._factor * self._led(model.state_values, self._next_values, pair, after)
+            residual *= self._larger[pair]
+        moved = self._led(model._centre, self._next_centre, pair, after) + lasted * self._per_time[pair]
+        self._add_noise(pair, residual, moved * model.ratio[pair] / counts.steps)
         return np.asarray(model.gain + terms)
 
-    def _add_noise(
-        self, steps: NumberedSteps, pair: Ints, after: Ints, known: Bools, residual: Floats, centre: Floats
-    ) -> None:
-        """Add up residuals of values by batches and state-actions."""
-        model = self.model
-        if model.discount is not None:
-            led = np.where(known, model.state_values[after], 0.0)
-            is_end = steps.after == model.counts.end
-            led = np.where(is_end, 0.0, led)
-            expected = model.counts.rewards + self._factor * self._next_values
-            residual = (steps.rewards + self._factor * led - expected[pair]) * known * self._larger[pair]
-        moved = centre + steps.durations * self._per_time[pair] - self._centres[pair]
-        moved = moved * known * model.ratio[pair] / model.counts.steps
-        batch = (self._made + np.arange(len(steps))) * self.num_batches // self._steps
-        self._made += len(steps)
+    def _led(self, values: Floats, expected: Floats, pair: Ints, after: Ints) -> Floats:
+        """Return how much better each step led than steps from its state-action are expected to.
+
+        Expected is what those that led to a known state did, so these count for the others as well.
+        """
+        apart = np.where(after != UNKNOWN_PLACE, values[after] - expected[pair], 0.0)
+        return np.asarray(apart * self.model.per_known[pair])
+
+    def _add_noise(self, pair: Ints, residual: Floats, moved: Floats) -> None:
+        """Add up residuals of values by batches and state-actions, and what moves their mean."""
+        batch = (self._made + np.arange(len(pair))) * self.num_batches // self._steps
+        self._made += len(pair)
         batch = np.minimum(batch, self.num_batches - 1)
         for number in np.unique(batch):
             own = batch == number
