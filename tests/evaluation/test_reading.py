@@ -10,7 +10,7 @@ import gainbias as gb
 from benchmarks.error_bars import Chain
 from gainbias.evaluation import collection
 from gainbias.evaluation.collection import Visits
-from gainbias.evaluation.diagnostics import FEWEST_RESIDUALS, predictable_share
+from gainbias.evaluation.diagnostics import FEWEST_RESIDUALS, FOLDS, predictable_share, saved_by_predicting
 from gainbias.evaluation.estimate import gain_history
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import estimate_gain
@@ -120,6 +120,22 @@ class TestPredictableShare:
     def test_too_few_steps_tell_nothing(self):
         steps = batch(np.arange(FEWEST_RESIDUALS))
         assert np.isnan(predictable_share([steps], np.zeros(FEWEST_RESIDUALS + 1), 0.0, 0.0))
+
+    @pytest.mark.parametrize("size", [2_000, 2_003])
+    def test_each_fold_is_predicted_from_the_others(self, size):
+        rng = np.random.default_rng(0)
+        levels = np.eye(3)[rng.integers(0, 3, size)]
+        regressors = np.column_stack([rng.normal(size=(size, 2)), levels, levels[:, :1]])
+        errors = 5.0 + regressors @ rng.normal(size=6) + rng.normal(size=size)
+        saved, whole = saved_by_predicting(errors, regressors)
+        fold = np.arange(size) * FOLDS // size
+        for own in (fold == k for k in range(FOLDS)):
+            fitted = np.linalg.lstsq(regressors[~own], errors[~own], rcond=None)[0]
+            square = (errors[own] - errors[~own].mean()) ** 2
+            assert whole[own] == pytest.approx(square, rel=1e-9)
+            assert saved[own] == pytest.approx(
+                square - (errors[own] - regressors[own] @ fitted) ** 2, abs=1e-9
+            )
 
     def test_segments_are_not_joined(self):
         """Errors that depend on the one before, except across cuts."""

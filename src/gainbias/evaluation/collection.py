@@ -93,15 +93,17 @@ class Collection:
 
     def reach(self, steps: int | None) -> BatchMeans | RatioMeans:
         """Read until each chain has taken `steps` steps, or to the end (None); return the rewards."""
-        together = self._rows_together if steps is None else 1
+        together, rows = self._rows_together if steps is None else 1, 0
         try:
             while True:
                 room = self._aligner.ready if steps is None else steps - self.rewards.steps
                 count = min(self._aligner.ready, room)
                 if count:
                     self._taken.append(self._aligner.take(count))
-                    if sum(len(chains[0]) for chains in self._taken) >= together:
+                    rows += count
+                    if rows >= together:
                         self._absorb()
+                        rows = 0
                 if steps is not None and self.rewards.steps >= steps:
                     return self.rewards
                 batch = self._next()

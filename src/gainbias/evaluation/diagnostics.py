@@ -370,7 +370,7 @@ def predictable_share(
     if sum(len(errors) for errors, _, _ in parts) < FEWEST_RESIDUALS:
         return float("nan")
     errors, before, value = (np.concatenate([part[k] for part in parts]) for k in range(3))
-    saved, whole = _saved_by_predicting(errors, np.column_stack([before, _levels(value)]))
+    saved, whole = saved_by_predicting(errors, np.column_stack([before, _levels(value)]))
     rewards = np.concatenate(
         [batch.rewards if batch.durations is None else batch.surplus(gain) for batch in stretch]
     )
@@ -383,7 +383,7 @@ def predictable_share(
     return float(saved.mean() / (whole.mean() + unseen))
 
 
-def _saved_by_predicting(errors: Floats, regressors: Floats) -> tuple[Floats, Floats]:
+def saved_by_predicting(errors: Floats, regressors: Floats) -> tuple[Floats, Floats]:
     """Return by how much prediction makes the square of each error smaller, and that square; both (m,).
 
     Errors are predicted from the other folds, and measured from the mean there.

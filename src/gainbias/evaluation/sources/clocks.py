@@ -361,6 +361,9 @@ def watched(
         Each column that surely has times gets a note, which is replaced by a warning once the column is
         known to be uneven. Of the others, only uneven ones are mentioned, at the end.
     """
+    if not clocks:
+        yield from chunks
+        return
     for clock in clocks:
         if clock.is_sure:
             notes.append(_unused(clock))
