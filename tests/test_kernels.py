@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from gainbias.engine.loop import loop_of
 from gainbias.kernels import cache_folder, kernel, light_work
 from gainbias.kernels import compile as compile_module
 from gainbias.kernels.cache import kernel_digest
+from gainbias.kernels.numba_internals import part_compiler
 
 PACKAGE = Path(gainbias.__file__).parent
 PROGRAM = """
@@ -282,6 +284,48 @@ class TestDigests:
         assert kernel_reading(1.0) == kernel_reading(1.0)
         assert len({kernel_reading(value) for value in (1.0, 1, 2.0, (1.0,), "1.0", np.ones(2), None)}) == 7
         assert kernel_reading({"a": 1}) is None
+
+
+def kernels_compiled_by(program: str, root: Path) -> Counter[str]:
+    """How often each kernel is compiled on a fresh machine: for each kind of arguments once."""
+    (root / "gainbias").symlink_to(PACKAGE)
+    run_copy(root, program)
+    return Counter(file.name.partition("-")[0] for file in (root / "cache").rglob("*.nbc"))
+
+
+QUEUE_PROGRAM = """
+import numpy as np
+import scipy.sparse as sparse
+import gainbias as gb
+n = 100_000
+rates = sparse.diags_array([np.full(n - 1, 0.7), np.full(n - 1, 1.0)], offsets=[1, -1])
+generator = rates - sparse.diags_array(rates.sum(axis=1))
+gb.solve(gb.MarkovRewardProcess.from_rates(generator, reward_rates=-np.arange(n)))
+"""
+
+LOG_PROGRAM = """
+import numpy as np
+import gainbias as gb
+rng = np.random.default_rng(0)
+states, actions = rng.integers(0, 5, 2001), rng.integers(0, 2, 2000)
+log = {"state": states[:-1], "action": actions, "reward": states[1:], "next_state": states[1:]}
+gb.evaluate_log(log, action="action", policy=lambda state: 1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+class TestFirstAnswer:
+    """Each kernel takes about a tenth of a second to compile, while somebody waits for the first answer."""
+
+    @pytest.mark.skipif(part_compiler() is None, reason="what only kernels call is compiled like a kernel")
+    def test_a_large_chain_needs_28_kernels_each_for_one_kind_of_arguments(self, tmp_path: Path) -> None:
+        found = kernels_compiled_by(QUEUE_PROGRAM, tmp_path)
+        assert max(found.values()) == 1, found
+        assert len(found) <= 28, sorted(found)
+
+    def test_another_policy_on_a_log_with_few_states_needs_none(self, tmp_path: Path) -> None:
+        assert kernels_compiled_by(LOG_PROGRAM, tmp_path) == {}
 
 
 BUILT_OTHERWISE = """

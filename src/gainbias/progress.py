@@ -1,19 +1,21 @@
 """Long work under control: a progress bar, a time limit, and Ctrl-C.
 
-`Watch` shows a bar after a second, on standard error and only if that is a terminal. It raises an error when
-a time limit has passed, and it runs kernels in a thread so that both the limit and Ctrl-C can stop them.
+`Watch` shows a bar after a second, on standard error and only if that is a terminal. There, and in notebooks,
+it says once that kernels are being compiled. It raises an error when a time limit has passed, and it runs
+kernels in a thread so that both the limit and Ctrl-C can stop them.
 `Interruptions` is for loops that wait for data and then compute: Ctrl-C ends the wait at any time, but never
 interrupts a sum halfway.
 """
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from typing import Any, ClassVar, Self
 
@@ -70,6 +72,7 @@ class Watch:
         self._task = self._display.add_task("preparing (kernels are compiled on first use)", total=None)
         self._timer = threading.Timer(QUIET_SECONDS, self._display.start)
         self._timer.daemon = True
+        self._notices = ExitStack()
 
     @staticmethod
     @contextmanager
@@ -92,12 +95,16 @@ class Watch:
     def __enter__(self) -> Self:
         if Watch._outermost is None:
             Watch._outermost = self
-            if sys.stderr.isatty():
+            is_terminal = sys.stderr.isatty()
+            if is_terminal or hasattr(sys, "ps1"):  # which Python has when somebody types, also in notebooks
+                self._notices.enter_context(_telling_of_compiling())
+            if is_terminal:
                 self._timer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
+        self._notices.close()
         if Watch._outermost is self:
             Watch._outermost = None
         if self._display.live.is_started:
@@ -173,6 +180,37 @@ class Watch:
             thread.join()
         if failure:
             raise failure[0]
+
+
+@contextmanager
+def _telling_of_compiling() -> Iterator[None]:
+    """Write to standard error once that kernels are being compiled, unless a log is told that anyway."""
+    logger, notice = logging.getLogger("gainbias.kernels"), _Notice()
+    if logger.isEnabledFor(logging.INFO):
+        yield
+        return
+    before = logger.level, logger.propagate
+    logger.addHandler(notice)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False  # logs of the caller get only what they asked for
+    try:
+        yield
+    finally:
+        logger.removeHandler(notice)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
+
+
+class _Notice(logging.Handler):
+    """Writes each notice of the package to standard error, the first time in this process."""
+
+    _told: ClassVar[set[str]] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        words = record.getMessage()
+        if words not in self._told:
+            self._told.add(words)
+            Watch.say(f"gainbias: {words}")
 
 
 class Interruptions:

@@ -44,7 +44,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 _LOCK = threading.RLock()  # numba's settings are shared by all threads while one of them compiles
 _PART_COMPILER = part_compiler()
-_LOG = logging.getLogger("gainbias")
+_LOG = logging.getLogger("gainbias.kernels")
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 COMPILING = "compiling, which takes some seconds, %s"

@@ -401,6 +401,14 @@ def is_large(size: int) -> bool:
     return size > STATES_TOGETHER
 
 
+def is_worth_sharing(size: int) -> bool:
+    """Whether kernels that threads share move data sooner than NumPy does: there are more than two blocks.
+
+    On 100,000 states NumPy and SciPy are as quick, and a dozen kernels need not be compiled.
+    """
+    return size > 2 * STATES_TOGETHER
+
+
 def is_elsewhere(vector: Any) -> bool:
     """Whether a vector is not one of NumPy's but one on a GPU, a `GpuVector`."""
     return not isinstance(vector, np.ndarray)

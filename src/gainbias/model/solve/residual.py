@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import bare_kernel, by_blocks, is_elsewhere, is_large, share_blocks
+from gainbias.kernels import bare_kernel, by_blocks, is_elsewhere, is_worth_sharing, share_blocks
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
 from gainbias.model.solve.elimination.numeric import Sparse
@@ -101,7 +101,7 @@ def throughput(transitions: CsrArray, values: Floats) -> Floats:
 
 def _chances_of_staying(transitions: CsrArray, x: Floats) -> Floats:
     """Return the diagonal of a chain, (n,), where the vector `x` is."""
-    if not is_elsewhere(x) and not is_large(len(x)):
+    if not is_elsewhere(x) and not is_worth_sharing(len(x)):
         return np.asarray(transitions.diagonal())
     out = vector_like(x)
     each_state(write_diagonal, (rows_of(transitions),), out)

@@ -178,7 +178,6 @@ def _solved(
     }
     per_step = {name: vector / (mrp.rate or 1.0) for name, vector in extra.items()}
     rewards: list[Floats] = [mrp.rewards, *per_step.values()]
-    is_small = mrp.num_states <= MOST_LIGHT_STATES and mrp.csr.nnz <= MOST_LIGHT_ENTRIES
     # Underflow is part of the bounds, even if the caller's NumPy settings report it.
     room: AbstractContextManager[None] = nullcontext()
     if device == "gpu":
@@ -186,7 +185,7 @@ def _solved(
         from gainbias.model.solve.on_gpu import GpuProcess
 
         room = using_gpu_memory()
-    with light_work(is_small), Watch(time_limit) as watch, np.errstate(under="ignore"), room:
+    with light_work(_is_small(mrp)), Watch(time_limit) as watch, np.errstate(under="ignore"), room:
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
         if multichain:
             parts = solve_in_parts(mrp, rewards, tol, method, budget)
@@ -208,6 +207,10 @@ def _solved(
             for solution, vector in zip(found, rewards, strict=True)
         )
     return replace(own, extra=dict(zip(extra, others, strict=True))), missed
+
+
+def _is_small(mrp: MarkovRewardProcess) -> bool:
+    return mrp.num_states <= MOST_LIGHT_STATES and mrp.csr.nnz <= MOST_LIGHT_ENTRIES
 
 
 def _missed(
@@ -394,7 +397,7 @@ def poisson_solver(mrp: MarkovRewardProcess, tol: float = USUAL_TOLERANCE, metho
     _refuse_several_classes(mrp)
     refuse_durations(mrp, "poisson_solver")
     probe = np.random.default_rng(0).standard_normal(mrp.num_states)
-    with using_threads(count_threads(None)), Watch() as watch:
+    with light_work(_is_small(mrp)), using_threads(count_threads(None)), Watch() as watch:
         budget = Budget(0.9 * available_memory(), watch)
         solver, _, _ = first_that_meets(mrp, [probe], tol, method, budget, following=MANY_RIGHT_SIDES)
     return Poisson(mrp, solver)
@@ -425,4 +428,5 @@ class Poisson:
         """
         if right.ndim == 2:
             return np.stack([self.solve(column) for column in right.T], axis=1)
-        return solve_and_refine_once(self.mrp.csr, right, self.solver)
+        with light_work(_is_small(self.mrp)):
+            return solve_and_refine_once(self.mrp.csr, right, self.solver)

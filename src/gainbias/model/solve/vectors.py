@@ -2,9 +2,10 @@
 
 `multiply` is the product of a matrix and a vector, `inner` that of two vectors. `combined`, `shifted`,
 `renewed` and `advanced` are the steps of iterative methods. `transposed` transposes a matrix, and
-`separated` splits states off. Up to 65,536 states one thread works with NumPy; larger vectors are processed
-by kernels in one pass. Iterative methods need not know whether their vectors are NumPy's or on a GPU (see
-`gainbias.model.solve.on_gpu`): all operations on them are here, or NumPy's arithmetic.
+`separated` splits states off. Up to 65,536 states one thread works with NumPy, and numbers of twice as many
+are moved by it; larger vectors are processed by kernels in one pass. Iterative methods need not know whether
+their vectors are NumPy's or on a GPU (see `gainbias.model.solve.on_gpu`): all operations on them are here, or
+NumPy's arithmetic.
 
 Linear algebra libraries also divide long sums among threads, but then the last bits depend on the number
 of cores, and on a busy machine threads that wait for each other take many times as long as one thread.
@@ -26,6 +27,7 @@ from gainbias.kernels import (
     empty_vector,
     is_elsewhere,
     is_large,
+    is_worth_sharing,
     share_blocks,
     share_runs,
     threads,
@@ -285,7 +287,7 @@ def gathered(x: Floats, places: Ints) -> Floats:
     >>> gathered(np.array([1.0, 2.0]), np.array([1, 1, 0]))
     array([2., 2., 1.])
     """
-    if not is_large(len(places)):
+    if not is_worth_sharing(len(places)):
         return np.asarray(x[places])
     out, x, places = empty_vector(len(places)), to_read(x), to_read(places)
     share_runs(lambda begin, end: write_gathered(x, places[begin:end], out[begin:end]), len(places))
@@ -310,7 +312,7 @@ def scatter(values: Floats, places: Ints, x: Floats) -> None:
     >>> x
     array([2., 0., 1.])
     """
-    if is_large(len(places)):
+    if is_worth_sharing(len(places)):
         share_runs(lambda begin, end: write_scattered(values[begin:end], places[begin:end], x), len(places))
     else:
         x[places] = values
@@ -396,7 +398,7 @@ def transposed(matrix: CsrArray) -> CsrArray:
     a few places are written to at a time, and threads share both passes.
     """
     n = matrix.shape[0]
-    if is_elsewhere(matrix.data) or not is_large(n):
+    if is_elsewhere(matrix.data) or not is_worth_sharing(n):
         return matrix.T.tocsr()
     columns_together = threads.STATES_TOGETHER
     rows_together = max(columns_together, -(-n // MOST_GROUPS_OF_ROWS))
@@ -494,7 +496,7 @@ def separated(matrix: CsrArray, kept: Ints, apart: Ints) -> tuple[CsrArray, CsrA
     (array([[4.]]), array([[3.]]))
     """
     n, count = matrix.shape[0], len(kept)
-    if not is_large(n):
+    if not is_worth_sharing(n):
         rows = matrix[kept]
         return rows[:, kept].tocsr(), rows[:, apart].tocsr()
     place = np.empty(n, np.int32)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from gainbias.kernels import bare_kernel, inlined, is_large, share_out, share_runs
+from gainbias.kernels import bare_kernel, inlined, is_large, is_worth_sharing, share_out, share_runs
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
 from gainbias.model.solve.elimination.orders import (
     dissected_order,
@@ -219,7 +219,7 @@ def plan_dense(block_of: Ints) -> EliminationPlan:
 def symmetric_pattern(transitions: sp.csr_array) -> sp.csr_array:
     """Return the graph of a chain, (n, n), without directions and without self-loops, all weights one."""
     n = transitions.shape[0]
-    if not is_large(n):
+    if not is_worth_sharing(n):
         ones = sp.csr_array(
             (np.ones(transitions.nnz, np.int8), transitions.indices, transitions.indptr), transitions.shape
         )
