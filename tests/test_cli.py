@@ -376,7 +376,7 @@ class TestTasks:
             (["run", "random-walk-50", "--algorithm", "sarsa"], "unknown algorithm 'sarsa'"),
             (["run", "random-walk-50", "--step-size", "big"], "--step-size must be one to three numbers"),
             (["run", "random-walk-50", "--step-size", "1,2,3,4"], "--step-size must be one to three numbers"),
-            (["run", "random-walk-50", "--param", "x"], "settings are NAME=VALUE, found 'x'"),
+            (["run", "random-walk-50", "--param", "x"], "--param and --set take NAME=VALUE, found 'x'"),
             (["solve", "random-walk-50", "--set", "size=3"], "random-walk-50 has no setting 'size'"),
             (["solve", "inventory", "--set", "reorder_at=20"], "reorder_at must be below order_up_to"),
             (["run", "garnet", "--set", "branching=x"], "branching must be an integer"),

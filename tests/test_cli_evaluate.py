@@ -145,12 +145,16 @@ class TestEvaluate:
         assert cli.main(words) == cli.WRONG_INPUT
         assert "could not be made: TypeError" in capsys.readouterr().err
 
-    def test_an_answer_is_not_lost_with_its_picture(self, folder, capsys):
+    def test_an_answer_is_not_lost_with_its_picture(self, folder, capsys, monkeypatch):
+        def refused(figure, path):
+            raise ValueError(f"no room for {path}")
+
+        monkeypatch.setattr("matplotlib.figure.Figure.savefig", refused)
         words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "2000", "--json"]
-        assert cli.main([*words, "--plot", "picture.odd"]) == cli.WRONG_INPUT
+        assert cli.main([*words, "--plot", "picture.png"]) == cli.WRONG_INPUT
         shown = capsys.readouterr()
         assert json.loads(shown.out)["diagnostics"]["num_transitions"] == 2_000
-        assert "odd" in shown.err
+        assert "no room for picture.png" in shown.err
 
     def test_a_table_for_people(self, folder, capsys):
         assert cli.main(["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "8000"]) == cli.DONE
@@ -305,7 +309,7 @@ class TestEvaluate:
             (["lok.parquet"], "there is no file lok.parquet: did you mean log.parquet?\n"),
             (["lok.csv", "--column", "x"], "there is no file lok.csv: did you mean log.csv?\n"),
             (["log.csv", "--column", "x", "--discount", "0.9"], "leave out --discount"),
-            (["log.parquet"], "the log has no column of states (state, observation, obs)"),
+            (["log.parquet"], "the log has no column of rewards (reward), it has position, earned"),
             (["log.parquet"], "or, for the mean of a column of plain numbers, --column ..."),
             (["log.parquet", "--policy", "random"], "say which column has them, --action ..."),
         ],

@@ -59,7 +59,7 @@ class TestReproduce:
             (["--shorten", "-1"], "shorten must be an integer of at least 1 and at most 150000, found -1"),
             (["--workers", "0"], "workers must be an integer of at least 1, found 0"),
             (["--overwrite", "--resume"], "overwrite starts afresh and resume continues: choose one"),
-            (["--set", "epsilon"], "settings are NAME=VALUE, found 'epsilon'"),
+            (["--set", "epsilon"], "--param and --set take NAME=VALUE, found 'epsilon'"),
             (["--set", "epsilom=0.1"], "unknown setting 'epsilom': did you mean 'epsilon'?"),
             (["--set", "epsilon=1"], "epsilon must be at least 0 and below 1, found 1"),
             (["--set", "epsilon=0.x"], "frozen-lake refuses the settings {'epsilon': '0.x'}"),

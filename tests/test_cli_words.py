@@ -1,8 +1,10 @@
 """The command line: its defaults, and how it words answers and errors."""
 
 import json
+import os
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,7 +150,7 @@ class TestErrors:
             (["run", "two-loop", "--steps", "many"], "found 'many'"),
             (["evaluate", "x", "--max-steps", "0"], "argument --max-steps: must be a positive whole number"),
             (["slove"], "there is no verb slove: did you mean 'solve'?"),
-            (["help", "x", "y"], "unexpected words: y\n"),
+            (["help", "x", "y"], "unexpected words: y: besides options there is only VERB\n"),
             (["compare", "x", "--policy", "a", "b"], "unexpected words: b: name --policy before each\n"),
             (
                 ["compare", "a.csv", "b.csv", "--column", "x", "--time", "at"],
@@ -237,3 +239,78 @@ class TestShortenedStudies:
         sheet = Sheet("s", "Caption.", ["a"], [[[TableCell("1")]]])
         for path in _write_sheet(tmp_path, sheet, ["**This is a quick look, not the study.** Beware."]):
             assert "This is a quick look, not the study. Beware." in path.read_text()
+
+
+class TestHurriedWords:
+    """What is typed in a hurry is answered in words of the command line, with what to do."""
+
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        Path("lat.csv").write_text("ms,server\n" + "1,a\n2,b\n" * 20)
+        Path("queue.csv").write_text("at,queue\n" + "".join(f"{k},{k % 3}\n" for k in range(40)))
+        Path("log.csv").write_text("state,reward\n" + "0,1\n1,2\n" * 20)
+        np.save("square.npy", np.eye(2))
+
+    def answered(self, typed, capsys):
+        try:
+            code = cli.main(typed.split())
+        except SystemExit as ended:
+            code = ended.code
+        return code, capsys.readouterr()
+
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            ("solve two-loop --tol abc", "argument --tol: must be a number, as in 0.01, found 'abc'"),
+            ("solve two-loop --seed 1.5", "argument --seed: must be a whole number, found '1.5'"),
+            ("run two-loop --seeds 0", "argument --seeds: must be a positive whole number"),
+            ("run two-loop --steps 9 --step-size -0.1", "--step-size -0.1: a must be positive and finite"),
+            ("run two-loop --param trace_decay", "--param and --set take NAME=VALUE, found 'trace_decay'"),
+            ("run single-chain two-loop", "unexpected words: two-loop: besides options there is only TASK"),
+            ("list task", "argument algorithms|tasks: found 'task': did you mean 'tasks'?"),
+            ("evaluate log.csv --gaps brake", "argument --gaps: found 'brake': did you mean 'break'?"),
+            ("evaluate log.csv --state stat", "the log has no column 'stat': did you mean 'state'?"),
+            (
+                "evaluate queue.csv --time a --reward queue",
+                "the log has no column 'a' for time: did you mean 'at'?",
+            ),
+            ("evaluate lat.csv", "no column of rewards (reward), it has ms, server: say which holds them"),
+            ("evaluate queue.csv --time at", "no column of rewards (reward), it has at, queue: say which"),
+            ("evaluate square.npy", "square.npy cannot be read: known are CSV (.csv, .tsv, .txt"),
+            ("sweep log.csv", "log.csv is not TOML, as the description of a study is: Expected '='"),
+            ("evaluate lat.csv --column ms --plot x.xyz", "x.xyz: pictures end with .eps, .jpg, .pdf, .png"),
+            ("evaluate CartPole-v1 --policy random --column ms", "CartPole-v1: --column is for a file"),
+        ],
+    )
+    def test_what_is_said(self, typed, said, capsys):
+        code, shown = self.answered(typed, capsys)
+        assert (code, shown.out) == (cli.WRONG_INPUT, "")
+        assert said in shown.err
+
+    @pytest.mark.parametrize("option", ["--page", "--save", "--plot"])
+    def test_an_empty_name_of_a_file(self, option, capsys):
+        assert cli.main(["evaluate", "lat.csv", "--column", "ms", option, ""]) == cli.WRONG_INPUT
+        assert f"{option} needs the name of a file, found ''" in capsys.readouterr().err
+
+    def test_only_what_is_alike_is_suggested(self, capsys):
+        for typed in ("claims --claim x", "evaluate nothere.csv"):
+            code, shown = self.answered(typed, capsys)
+            assert code == cli.WRONG_INPUT
+            assert "did you mean" not in shown.err
+        for typed, near in (("evaluate lat.cvs", "lat.csv"), ("run two-loop --stepz 1", "--steps")):
+            assert f"did you mean {near}?" in self.answered(typed, capsys)[1].err
+
+    def test_a_folder_that_must_not_be_written_to_is_found_before_the_work(self, capsys, monkeypatch):
+        monkeypatch.setattr(os, "access", lambda path, mode: False)
+        assert cli.main(["evaluate", "lat.csv", "--column", "ms", "--page", "x.html"]) == cli.WRONG_INPUT
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert "you have no permission to write to" in shown.err
+
+    def test_a_file_that_cannot_be_made_is_named_as_it_was_typed(self, capsys):
+        """The first name of a file is temporary, and nobody has typed it."""
+        assert (
+            cli.main(["evaluate", "lat.csv", "--column", "ms", "--page", "/proc/x.html"]) == cli.WRONG_INPUT
+        )
+        assert "/proc/x.html cannot be written: No such file" in capsys.readouterr().err

@@ -145,6 +145,8 @@ def check_free(path: Path, overwrite: bool = False) -> None:
         if os.path.lexists(folder):
             if not folder.is_dir():
                 raise ValueError(f"{folder} is a file, so {path} cannot be in it: name another place")
+            if not os.access(folder, os.W_OK):
+                raise ValueError(f"you have no permission to write to {folder}: name another place")
             return
 
 
@@ -191,7 +193,12 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     >>> folder.cleanup()
     """
     _check_place(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:  # which names the temporary file
+        if error.errno == errno.ENOSPC:
+            raise
+        raise ValueError(f"{path} cannot be written: {error.strerror}") from error
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

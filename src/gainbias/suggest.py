@@ -88,5 +88,7 @@ def no_file(path: str) -> str:
     'there is no file no/such/folder.csv'
     """
     folder, name = os.path.split(path)
-    near = nearest(name, os.listdir(folder or ".")) if os.path.isdir(folder or ".") else None
+    found = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    stem = os.path.splitext(name)[0]
+    near = nearest(name, [each for each in found if alike(stem, [os.path.splitext(each)[0]])])
     return f"there is no file {path}" + (f": did you mean {os.path.join(folder, near)}?" if near else "")

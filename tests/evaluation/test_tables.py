@@ -369,3 +369,8 @@ class TestTextsInCSV:
         (tmp_path / "x.csv").write_text(head + "".join(rows))
         with pytest.raises(BrokenStream, match=f"^row {place} has another number of fields"):
             list(table_of(tmp_path / "x.csv", 100).chunks({"number": "ms" if head else "number"}))
+
+    def test_a_damaged_parquet_file(self, tmp_path):
+        (tmp_path / "x.parquet").write_text("state,reward\n")
+        with pytest.raises(ValueError, match=r"x.parquet is not a Parquet file that can be read: "):
+            gb.evaluate_log(tmp_path / "x.parquet")

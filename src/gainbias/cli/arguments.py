@@ -24,6 +24,9 @@ from gainbias.cli.words import verbs_of
 from gainbias.store import check_free
 from gainbias.suggest import no_file
 
+PICTURES = (".eps", ".jpg", ".pdf", ".png", ".svg", ".webp")
+"""Files with names that end like this can be pictures."""
+
 
 def refuse_strangers(options: argparse.Namespace, kind: str) -> None:
     """Refuse options that were typed and are meant for another kind of source than this one."""
@@ -154,6 +157,9 @@ def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:
     """Return the arguments of `evaluate_series` besides the file; None for a log or an environment."""
     if options.column is None and (log_columns(options) or not _has_one_column(str(options.source))):
         return None
+    if not os.path.exists(options.source):
+        missing = no_file(options.source)
+        raise ValueError(missing if missing.endswith("?") else f"{missing}: --column is for a file")
     refuse_strangers(options, NUMBERS)
     named = {name: getattr(options, name) for name in ("quantile", "ratio_to", "group", "skip")}
     for what in ("save", "plot", "target_half_width"):
@@ -252,7 +258,10 @@ def read_step_size(words: str | None) -> Any:
     kinds = {1: gainbias.Constant, 2: gainbias.Harmonic, 3: gainbias.Polynomial}
     if len(numbers) not in kinds:
         raise ValueError(f"--step-size must be one to three numbers, found {words!r}")
-    return kinds[len(numbers)](*numbers)
+    try:
+        return kinds[len(numbers)](*numbers)
+    except ValueError as error:
+        raise ValueError(f"--step-size {words}: {error}") from error
 
 
 def chosen_task(options: argparse.Namespace, name: str) -> gainbias.Task:
@@ -303,9 +312,12 @@ def refuse_features(algorithm: str, task: gainbias.Task) -> None:
 def chosen_files(options: argparse.Namespace) -> dict[str, Path]:
     """Return the files to which an estimate goes; existing ones are refused before any work."""
     named = {"estimate": options.save, "figure": options.plot, "page": options.page}
-    files = {what: Path(name) for what, name in named.items() if name}
-    if "figure" in files and not files["figure"].suffix:
-        files["figure"] = files["figure"].with_suffix(".png")  # what matplotlib would name it
+    for option, name in zip(("--save", "--plot", "--page"), named.values(), strict=True):
+        if name == "":
+            raise ValueError(f"{option} needs the name of a file, found ''")
+    files = {what: Path(name) for what, name in named.items() if name is not None}
+    if "figure" in files:
+        files["figure"] = _as_picture(files["figure"])
     if os.path.exists(options.source) and os.path.realpath(options.source) in map(
         os.path.realpath, files.values()
     ):
@@ -315,6 +327,15 @@ def chosen_files(options: argparse.Namespace) -> dict[str, Path]:
     for path in files.values():
         check_free(path, options.overwrite)
     return files
+
+
+def _as_picture(path: Path) -> Path:
+    """Return the file of a figure with an ending, and refuse those that are no picture."""
+    if not path.suffix:
+        return path.with_suffix(".png")  # what matplotlib would name it
+    if path.suffix.lower() not in PICTURES:
+        raise ValueError(f"{path}: pictures end with {', '.join(PICTURES)}: choose one of these")
+    return path
 
 
 def existing(path: str) -> str:
@@ -368,7 +389,7 @@ def read_settings(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise ValueError(f"settings are NAME=VALUE, found {pair!r}")
+            raise ValueError(f"--param and --set take NAME=VALUE, found {pair!r}")
         try:
             found[name.replace("-", "_")] = json.loads(value)
         except ValueError:

@@ -230,7 +230,7 @@ def _add_run(verbs: Any) -> None:
     example = "example:\n  gainbias run frozen-lake --algorithm single-chain --seeds 3"
     verb = _verb(verbs, "run", "run one algorithm on a task, beside the exact answer", example)
     _add_run_options(verb)
-    verb.add_argument("--seeds", type=int, default=1, help="number of sample paths (default: %(default)s)")
+    verb.add_argument("--seeds", type=count, default=1, help="number of sample paths (default: %(default)s)")
     verb.add_argument(
         "--tail-average", type=float, help="average the weights after this fraction of the steps"
     )

@@ -36,6 +36,11 @@ class Words(argparse.ArgumentParser):
     first: tuple[str, ...] = ()
     first_examples = ""
 
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.register("type", int, whole_number)
+        self.register("type", float, number)
+
     def format_help(self) -> str:
         """Return the help, with the options that matter most."""
         return self._help(self.first)
@@ -75,17 +80,24 @@ class Words(argparse.ArgumentParser):
             self._refuse(unknown, args or ())
         return found, unknown
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in (known := list(map(str, action.choices))):
+            raise argparse.ArgumentError(action, f"found {value!r}: {did_you_mean_or_known(value, known)}")
+
     def _refuse(self, unknown: list[str], typed: Sequence[str]) -> NoReturn:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         if not options:
             actions = self._option_string_actions
             several = [word for word in typed if isinstance(actions.get(word), argparse._AppendAction)]
-            hint = f": name {several[0]} before each" if several else ""
+            takes = ", ".join(str(one.metavar or one.dest) for one in self._actions if not one.option_strings)
+            taken = f": besides options there is only {takes}" if takes and not verbs_of(self) else ""
+            hint = f": name {several[0]} before each" if several else taken
             self.error(f"unexpected words: {' '.join(unknown)}{hint}")
         if any(options[0] in verb._option_string_actions for verb in verbs_of(self).values()):
             self.error(f"{options[0]} comes after the verb: gainbias VERB {options[0]}")
-        near = nearest(options[0], self._option_string_actions)
-        hint = f": did you mean {near}?" if near else ""
+        known = {name.lstrip("-"): name for name in self._option_string_actions}
+        near = nearest(options[0].lstrip("-"), known)
+        hint = f": did you mean {known[near]}?" if near else ""
         self.error(f"there is no option {options[0]}{hint}")
 
 
@@ -118,6 +130,34 @@ def count(words: str) -> int:
     except (ValueError, OverflowError):
         pass
     raise argparse.ArgumentTypeError(f"must be a positive whole number, as in 10000 or 1e4, found {words!r}")
+
+
+def whole_number(words: str) -> int:
+    """Return a whole number, or say what is needed.
+
+    Examples
+    --------
+    >>> whole_number("12")
+    12
+    """
+    try:
+        return int(words)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, found {words!r}") from None
+
+
+def number(words: str) -> float:
+    """Return a number, or say what is needed.
+
+    Examples
+    --------
+    >>> number("1e-8")
+    1e-08
+    """
+    try:
+        return float(words)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, as in 0.01, found {words!r}") from None
 
 
 class OfColumns(argparse.Action):

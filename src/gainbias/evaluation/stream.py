@@ -291,8 +291,7 @@ class Interrupted(BrokenStream):
 
 
 ENDS_ARE_STEPS = (
-    "each end of an episode counts as one more step with reward 0, which leads back to the start: "
-    "on_termination='reward' leaves it out"
+    "each end of an episode counts as a step with reward 0: on_termination='reward' leaves it out"
 )
 """What is said where it is so: not if steps have durations, because this one takes no time."""
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from gainbias.suggest import did_you_mean_or_known
+from gainbias.suggest import did_you_mean, did_you_mean_or_known
 
 Chunk: TypeAlias = dict[str, NDArray[Any]]
 """Some rows of all columns, under the names of their roles: "state", "reward" and so on."""
@@ -175,7 +175,7 @@ def chosen_columns(names: list[str], given: Mapping[str, Name | None]) -> dict[s
             name = name if isinstance(name, str) else tuple(name)
             missing = [part for part in ((name,) if isinstance(name, str) else name) if part not in names]
             if missing:
-                raise ValueError(f"the log has no column {missing[0]!r}, it has {', '.join(names)}")
+                raise ValueError(no_column(missing[0], names))
             chosen[role] = name
         else:
             found = [usual for usual in USUAL_NAMES[role] if usual in names]
@@ -196,6 +196,19 @@ def chosen_columns(names: list[str], given: Mapping[str, Name | None]) -> dict[s
     if twice:
         raise ValueError(f"the log has several columns {twice[0]!r}: rename or drop all but one")
     return chosen
+
+
+def no_column(name: str, names: list[str], role: str = "") -> str:
+    """Return that a log has no such column, and which one may be meant, or which it has.
+
+    Examples
+    --------
+    >>> no_column("stat", ["state", "reward"]), no_column("x", ["state", "reward"], role="time")
+    ("the log has no column 'stat': did you mean 'state'?", "the log has no column 'x' for time, it has ...")
+    """
+    near = did_you_mean(name, names)
+    known = f": {near}" if near else f", it has {', '.join(names)}"
+    return f"the log has no column {name!r}{f' for {role}' if role else ''}{known}"
 
 
 def parts_of(roles: dict[str, Name]) -> list[str]:

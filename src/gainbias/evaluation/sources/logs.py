@@ -24,6 +24,7 @@ from gainbias.evaluation.sources.columns import (
     Table,
     argument,
     chosen_columns,
+    no_column,
 )
 from gainbias.evaluation.sources.readers import is_number, table_of
 from gainbias.evaluation.sources.rows import first_odd, row_pieces
@@ -283,8 +284,7 @@ def _with_clock(
     if not isinstance(name, str):
         raise ValueError(f"{role} must be the name of a column, found {type(name).__name__}")
     if name not in table.names + table.index:
-        known = ", ".join(table.names + table.index)
-        raise ValueError(f"the log has no column {name!r} for {role}, it has {known}")
+        raise ValueError(no_column(name, table.names + table.index, role))
     if table.names.count(name) > 1:
         raise ValueError(f"the log has several columns {name!r}: rename or drop all but one")
     return columns | {role: name}, RowClock(role, name, per, end, table.is_zoned(name))
@@ -313,11 +313,9 @@ def _with_rewards(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
 
 
 def _has_states(names: list[str], given: Mapping[str, Name | None]) -> bool:
-    """Whether a log has states, or should have: not if it has rewards, and the user named no states."""
-    is_named = given.get("reward") is not None or given["reward_rate"] is not None
-    has_rewards = is_named or any(name in names for name in USUAL_NAMES["reward"])
+    """Whether a log has states: columns that the user named, or one with a usual name."""
     is_said = given["state"] is not None or given["next"] is not None
-    return is_said or not has_rewards or any(name in names for name in USUAL_NAMES["state"])
+    return is_said or any(name in names for name in USUAL_NAMES["state"])
 
 
 def _in_one_state(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

@@ -55,6 +55,12 @@ ENDS_OF_PARQUET = (".parquet", ".parq", ".pq")
 ENDS_OF_FILES = (*ENDS_OF_CSV, *ENDS_OF_JSON_LINES, *ENDS_OF_JSON, *ENDS_OF_PARQUET)
 """What is called like this is a file, also if it is not there."""
 
+KNOWN_FILES = (
+    "known are CSV (.csv, .tsv, .txt, also with .gz, .bz2, .zst), JSON lines (.jsonl, .ndjson, also .gz) and "
+    "Parquet (.parquet): convert it, or read it in Python and pass a pandas table"
+)
+"""What a file may be, by the end of its name."""
+
 FIRST_ENTRIES = 1_000
 """This many entries tell whether a column of texts or objects has dates."""
 
@@ -518,10 +524,9 @@ def _parquet(files: list[str], constants: list[dict[str, Any]], size: int) -> Ta
         with opened_parquet(files[0]) as reader:
             schema = reader.schema_arrow
     except Exception as error:
-        raise ValueError(
-            f"{files[0]} is not a Parquet file that can be read (one in CSV must be called .csv, .csv.gz or "
-            f".txt, one of JSON lines .jsonl; any other can be passed as a pandas table): {error}"
-        ) from error
+        if not files[0].lower().endswith(ENDS_OF_PARQUET):
+            raise ValueError(f"{files[0]} cannot be read: {KNOWN_FILES}") from error
+        raise ValueError(f"{files[0]} is not a Parquet file that can be read: {error}") from error
     for name, value in constants[0].items():
         if name not in schema.names:
             schema = schema.append(pyarrow.field(name, pyarrow.array([value]).type))
