@@ -169,7 +169,7 @@ def pareto(name: str, seed: int, lengths: tuple[int, int, int]) -> Decisions:
 
 
 def _steer(rng: Random, here: Floats, done: Floats) -> tuple[Floats, Floats]:
-    """A number that is halved and pushed to and fro; it stays between -1 and 1."""
+    """A number that is halved and pushed up or down; it stays between -1 and 1."""
     place = here[:, 0]
     after = 0.6 * place + 0.3 * (done - 0.5) + rng.uniform(-0.25, 0.25, len(place))
     return place - 1.5 * place**2 + 0.2 * done, after[:, None]
