@@ -3,6 +3,7 @@
 // Learning curves: what is drawn is a function of the data and the state of the page.
 const Chart = (() => {
   const EVERY_TASK = "every-task";
+  const MOST_BANDS = 3; // more of them overlap: then only that of the line under the mouse is drawn
   const PRINTED_ZERO = 0.005; // the paper rounds to two decimals: 0.00 means less than this
   const DECADES = 3; // number of last decades that are shown: before them next to nothing is learned
   const MARK_WIDTH = 0.12; // of a decade, for each of the paper's end points
@@ -106,7 +107,8 @@ const Chart = (() => {
     const bottom = 10 ** layout[`yaxis${suffix}`].range[0];
     const bandOf = ([name, { x, low, high }]) =>
       ({ ...axes, ...Common.downTo(bottom, Common.band(x, low, high, colourOf(data.algorithms[name]))) });
-    const bands = [...curves].filter(([name]) => !data.algorithms[name].isFloor).map(bandOf);
+    const banded = [...curves].filter(([name]) => !data.algorithms[name].isFloor);
+    const bands = banded.map((curve) => ({ ...bandOf(curve), visible: banded.length <= MOST_BANDS, meta: plain(data.algorithms[curve[0]].title) }));
     const lines = [...curves].map(([name, curve]) => lineOf(data, name, curve, axes));
     return [...bands, ...lines, ...endPointsOf(data, state, printed, names, end, axes)];
   }
@@ -151,5 +153,5 @@ const Chart = (() => {
     return Common.draw(element, traces, layout, alone && isWide(element));
   }
 
-  return { EVERY_TASK, asPrinted, colourOf, curveOf, digits, draw, printedOf, shownCurves, yTitle };
+  return { EVERY_TASK, MOST_BANDS, asPrinted, colourOf, curveOf, digits, draw, printedOf, shownCurves, yTitle };
 })();
