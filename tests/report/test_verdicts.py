@@ -120,7 +120,7 @@ def test_tasks_that_fail_are_named(tmp_path):
     claim = BY_NAME["eta1-above-eta3"]
     results.conditions.loc[results.conditions["task"] == "deep-sea", "eta3"] = 1.0
     why = reason(claim, judge(claim, results, LITERAL), results, LITERAL)
-    assert why == "it fails in 1 of 3 tasks: deep-sea"
+    assert why == "it fails in 1 of 3 tasks: Deep sea"
 
 
 def test_rare_failures_are_said_to_be_rare(tmp_path):

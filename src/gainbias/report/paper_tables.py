@@ -59,9 +59,9 @@ def study_tables(results: Archive, paper: Paper) -> StudyTables:
 def _without_certainty(verdicts: DataFrame, is_shortened: bool) -> DataFrame:
     """Return verdicts that only seem so where the study was shortened: longer runs may end otherwise."""
     sure = {"holds": "seems to hold", "fails": "seems to fail"}
-    return (
-        verdicts.assign(word=verdicts["word"].replace(sure)) if is_shortened and len(verdicts) else verdicts
-    )
+    if not is_shortened or verdicts.empty:
+        return verdicts
+    return verdicts.assign(word=verdicts["word"].replace(sure))
 
 
 OURS = (

@@ -28,9 +28,9 @@ FEWEST_FOR_BOOTSTRAP = 5
 """Fewest runs from which a bootstrap interval is shown."""
 
 WHAT_COUNTS = (
-    "A count such as 8 of 8 is of runs: in each run all tasks are run once more, with new features and paths, "
-    "so it says that a result repeats on these tasks, not that it is general. Some claims follow from others, "
-    "and intervals are not corrected for the number of claims."
+    "A count such as 8 of 8 is of runs: in each run all tasks are run once more, with new features and "
+    "paths, so it says that a result repeats on these tasks, not that it is general. Some claims follow from "
+    "others, and intervals are not corrected for the number of claims."
 )
 
 HOW_TO_READ = f"""\
@@ -40,10 +40,10 @@ HOW_TO_READ = f"""\
   **inferred**: what fits its numbers best: each feature row scaled to norm 1, errors against the paper's
   fixed point. Both score the paper's two algorithms by the full error and all others modulo constants, after
   equal numbers of steps.
-- **fair**: one metric for all (full, centred by the stationary mean, or modulo constants: the quotient),
+- **fair**: one metric for all (full, centred by the stationary mean, or up to a constant: the quotient),
   errors against the bias, after equal numbers of transitions (a step of double chain uses two). The full
   error includes a constant that the baselines and variance-reduced TD do not try to find.
-- *In brackets* after a verdict: a caveat without which it must not be quoted.
+- *In brackets* after a verdict, or by a mark: a caveat without which it must not be quoted.
 - *Runs*: in how many runs the claim held over the tasks, with a 95% Clopper-Pearson interval of the share.
   *Pairs*: share of pairs of run and task in which it held. *Ratio*: typical value (interquartile mean of the
   logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95%
@@ -66,8 +66,8 @@ HEADLINES = {"literal": "As the paper scores", "inferred": "As its numbers sugge
 def headline(table: DataFrame, manifest: Mapping[str, Any]) -> str:
     """Return in a sentence how many claims held in most runs.
 
-    The fair protocol comes first. It has claims about one kind of error, and others to which no error matters;
-    a claim about the paper's own error cannot be tested under it.
+    The fair protocol comes first. It has claims about one kind of error, and others to which no error
+    matters; a claim about the paper's own error cannot be tested under it.
 
     Examples
     --------
@@ -220,14 +220,26 @@ def _without_explanation(unexplained: DataFrame, manifest: Mapping[str, Any]) ->
     return f"{heading}\n\n{markdown(unexplained_sheet(unexplained))}"
 
 
+SUBSCRIPTS = {"1": "₁", "2": "₂", "3": "₃"}
+READINGS = {"eta2": ", on the subspace", "eta2_literal": ", as printed"}
+"""The two readings of the second condition number."""
+
+
 def unexplained_sheet(unexplained: DataFrame) -> Sheet:
     """Lay out the printed numbers that no choice explains."""
     rows = []
     for row in unexplained.itertuples():
         is_eta = row.quantity.startswith("eta")
-        name = row.quantity if is_eta else short_title(row.quantity)
+        name = f"η{SUBSCRIPTS[row.quantity[3:]]}" if is_eta else short_title(row.quantity)
         numbers = [f"{x:.2e}" if is_eta else f"{x:.3g}" for x in (row.paper, row.nearest)]
-        cells = (task_title(row.task), name, row.choice, *numbers, ratio_text(row.factor))
+        choice = f"{row.choice.partition(', ')[0]}{READINGS.get(row.choice.partition(', ')[2], '')}"
+        cells = (
+            task_title(row.task),
+            name,
+            choice if is_eta else row.choice,
+            *numbers,
+            ratio_text(row.factor),
+        )
         rows.append([[TableCell(text) for text in cells]])
     header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
     note = (
@@ -292,9 +304,8 @@ def study_facts(manifest: Mapping[str, Any]) -> dict[str, str]:
         "Command": manifest["command"],
         "Finished": f"{manifest['finished']}, after {_duration(manifest['seconds'])}{_reused(manifest)}",
         "Tasks": f"{len(manifest['tasks'])}" + _task_names(manifest["tasks"]),
-        "Runs (instances of each task)": ", ".join(
-            f"{len(p['seeds'])} {name}" for name, p in protocols.items()
-        ),
+        "Runs": ", ".join(f"{len(p['seeds'])} {name}" for name, p in protocols.items())
+        + "; each has one instance of every task",
         "Seeds": ", ".join(f"{_span(p['seeds'])} {name}" for name, p in protocols.items()),
         "Changed settings": _pairs(manifest["settings"]) or "none",
         **_own_step_sizes(protocols),

@@ -424,7 +424,7 @@ def _verdict_row(row: Any) -> str:
     score, word, *others, why = verdict_texts(row)
     cells = "".join(f"<td>{typeset(text)}</td>" for text in others)
     said = badge(row.word) + escape(word.removeprefix(row.word))
-    title = ", ".join(filter(None, ("fair" * score.startswith("fair,"), OVERVIEW.get(score, score))))
+    title = f"Fair, {OVERVIEW[score]}" if score.startswith("fair,") else score.capitalize()
     reason = f'</tr><tr class="why"><td colspan="{len(others) + 2}">Why not: {typeset(why)}</td>'
     first = f'<th scope="row">{escape(title)}</th><td>{said}</td>{cells}'
     return first + reason * bool(row.reason)

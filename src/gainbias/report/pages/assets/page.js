@@ -135,7 +135,7 @@
   }
 
   function hint() {
-    const parts = [`Lines are means over runs, bands the ${spreadOf()}; with more than ${Chart.MOST_BANDS} lines, hover one to see its band.`];
+    const parts = [`Lines are means over runs, bands the ${spreadOf()}; with more than ${Chart.MOST_BANDS} lines, point at a name to see its band.`];
     if (state.kind === "paper") {
       parts.push("As in the paper: the full error for double and single chain and least squares, modulo",
         "constants for the others. Marks on the right are the paper's printed end points; an arrow means 0.00.");
@@ -161,7 +161,7 @@
     head.append(...header.map((title) => make("th", title, { scope: "col" })));
     const body = make("tbody");
     for (const [name, curve] of curves) {
-      const [mean, low, high] = ["mean", "low", "high"].map((part) => Chart.digits(curve[part].at(-1)));
+      const [mean, low, high] = ["mean", "low", "high"].map((part) => Chart.digits(curve[part].at(-1), 2));
       const paper = printed[name] ? Chart.asPrinted(printed[name]) : "-";
       const row = make("tr");
       row.append(make("th", data.algorithms[name].title, { scope: "row" }),
@@ -209,6 +209,11 @@
     // A protocol has a metric and a target of its own; a table, columns.
     Common.listen(change, (name, value) =>
       ({ protocol: data.protocols[value], table: { sort: 0 } })[name] ?? {});
+    for (const label of findAll("#algorithms label")) {
+      const title = Common.plain(data.algorithms[label.querySelector("input").value].title);
+      for (const name of ["pointerenter", "focusin"]) label.addEventListener(name, () => Chart.showBand(find("#chart"), title));
+      for (const name of ["pointerleave", "focusout"]) label.addEventListener(name, () => Chart.showBand(find("#chart")));
+    }
     find("#frame").addEventListener("input", ({ target }) => {
       pause();
       change({ frame: Number(target.value) });
