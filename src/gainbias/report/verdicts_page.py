@@ -232,14 +232,11 @@ def unexplained_sheet(unexplained: DataFrame) -> Sheet:
         is_eta = row.quantity.startswith("eta")
         name = f"η{SUBSCRIPTS[row.quantity[3:]]}" if is_eta else short_title(row.quantity)
         numbers = [f"{x:.2e}" if is_eta else f"{x:.3g}" for x in (row.paper, row.nearest)]
-        choice = f"{row.choice.partition(', ')[0]}{READINGS.get(row.choice.partition(', ')[2], '')}"
-        cells = (
-            task_title(row.task),
-            name,
-            choice if is_eta else row.choice,
-            *numbers,
-            ratio_text(row.factor),
-        )
+        choice = row.choice
+        if is_eta:
+            protocol, _, reading = choice.partition(", ")
+            choice = protocol + READINGS.get(reading, "")
+        cells = (task_title(row.task), name, choice, *numbers, ratio_text(row.factor))
         rows.append([[TableCell(text) for text in cells]])
     header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
     note = (

@@ -54,7 +54,7 @@ class TestCurves:
             "return document.getElementById('chart').data.filter(t => t.mode === 'markers').map(t => t.y[0])"
         )
         assert marks == [2.0, 0.5, 1.0, 1.1]
-        assert browser.num_shapes() == 6 + 4  # lines and end points: so many bands would overlap
+        assert browser.num_shapes() == 6 + 4  # lines and end points: five bands would overlap
 
     def test_one_band_at_a_time_unless_few_are_left(self, browser):
         from selenium.webdriver.common.action_chains import ActionChains

@@ -246,7 +246,8 @@ class TestInABrowser:
         browser.open(f"view=best&{TASK}")
         drawn = browser.run(
             "const panel = document.querySelector('#panels > div:nth-child(2)');"
-            "return panel.data.filter(t => t.name).map(t => [t.name, t.x[0], t.marker.symbol, t.customdata[0][1]])"
+            "return panel.data.filter(t => t.name)"
+            ".map(t => [t.name, t.x[0], t.marker.symbol, t.customdata[0][1]])"
         )
         (edge,) = browser.run(
             "return [document.querySelector('#panels > div:nth-child(2)').layout.xaxis.range[1]]"
@@ -318,7 +319,8 @@ class TestInABrowser:
         for scheme, ink in (("light", "#1d2126"), ("dark", "#e6e9ed")):
             browser.open(f"view=curves&{TASK}", scheme=scheme)
             drawn = browser.run(
-                "return document.getElementById('chart').data.find(t => t.name === 'Least squares').line.color"
+                "return document.getElementById('chart').data"
+                ".find(t => t.name === 'Least squares').line.color"
             )
             assert drawn == ink
 

@@ -414,15 +414,19 @@ def _claim(claim: StudyClaim, verdicts: DataFrame, printed: str) -> str:
     if verdicts.empty:
         parts.append(paragraph("The stored runs are not enough to judge this."))
     else:
-        rows = [_verdict_row(row) for row in verdicts.itertuples()]
-        parts.append(framed_table("reasons", claim.text, verdict_header(claim)[:-1], rows))
+        header = verdict_header(claim)[:-1]
+        rows = [_verdict_row(row, header[2:]) for row in verdicts.itertuples()]
+        parts.append(framed_table("reasons", claim.text, header, rows))
     summary = f"<summary>{typeset(claim.text)}</summary>"
     return f'<details class="claim" data-claim="{claim.name}">{summary}{"".join(parts)}</details>'
 
 
-def _verdict_row(row: Any) -> str:
+def _verdict_row(row: Any, titles: Sequence[str]) -> str:
     score, word, *others, why = verdict_texts(row)
-    cells = "".join(f"<td>{typeset(text)}</td>" for text in others)
+    cells = "".join(
+        f'<td data-title="{escape(name)}">{typeset(text)}</td>'
+        for name, text in zip(titles, others, strict=True)
+    )
     said = badge(row.word) + escape(word.removeprefix(row.word))
     title = f"Fair, {OVERVIEW[score]}" if score.startswith("fair,") else score.capitalize()
     reason = f'</tr><tr class="why"><td colspan="{len(others) + 2}">Why not: {typeset(why)}</td>'
