@@ -18,7 +18,7 @@ from gainbias.report.data.verdicts import (
     unexplained,
     verdict_table,
 )
-from gainbias.report.pages.paper_study import _verdict_cell, _verdict_row
+from gainbias.report.pages.paper_study import _footnotes, _verdict_cell, _verdict_row
 from gainbias.report.verdicts_page import verdict_texts, verdicts_page
 from tests.report.synthetic import ETAS, FEW, LEVELS, make_results
 
@@ -120,7 +120,7 @@ def test_tasks_that_fail_are_named(tmp_path):
     claim = BY_NAME["eta1-above-eta3"]
     results.conditions.loc[results.conditions["task"] == "deep-sea", "eta3"] = 1.0
     why = reason(claim, judge(claim, results, LITERAL), results, LITERAL)
-    assert why == "it fails in 1 of 3 tasks: deep-sea"
+    assert why == "it fails in 1 of 3 tasks: Deep sea"
 
 
 def test_rare_failures_are_said_to_be_rare(tmp_path):
@@ -197,11 +197,11 @@ def test_caveats_stand_beside_every_verdict(results, paper):
     assert f"| {full['word']} ({COUNTS_CONSTANT}) |" in page
     [overview] = [line for line in page.splitlines() if "](#most-settings)" in line]
     assert overview.count(COUNTS_CONSTANT) == 1
-    said_in = f"{full['held']} of {full['of']}" + '<p class="caveat">' + f"({COUNTS_CONSTANT})</p></td>"
-    assert said_in in _verdict_cell(full, "", "Fair, full")
-    beside_the_claim = _verdict_cell(full, COUNTS_CONSTANT, "Fair, full")
-    assert COUNTS_CONSTANT not in beside_the_claim
-    assert f"</span> ({COUNTS_CONSTANT})</td>" in _verdict_row(full)
+    cell = _verdict_cell(full, "full")
+    assert f'{full["held"]} of {full["of"]}<sup title="{COUNTS_CONSTANT}">1</sup></td>' in cell
+    assert f"<sup>1</sup> {COUNTS_CONSTANT.capitalize()}." in _footnotes(table)
+    assert f"<sup>2</sup> {OUR_CONSTANTS.capitalize()[:12]}" in _footnotes(table)
+    assert f"</span> ({COUNTS_CONSTANT})</td>" in _verdict_row(full, ["Runs", "Pairs", "Ratio"])
 
 
 def test_the_table_is_the_same_each_time(results):

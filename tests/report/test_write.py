@@ -121,7 +121,7 @@ def test_the_page_says_what_was_run(page):
         "| Command | gainbias reproduce |",
         "| Finished | 2026-01-02T03:04:05Z, after 100 s |",
         "| Tasks | 2: taxi, random-walk-50 |",
-        "| Instances of each task | 3 literal |",
+        "| Runs | 3 literal; each has one instance of every task |",
         "| Seeds | 0 to 2 literal |",
         "| Changed settings | none |",
         "| Variance-reduced TD | constant step size 0.5, inner\\_steps 600 |",
@@ -135,7 +135,7 @@ def test_the_page_says_what_was_run(page):
 
 def test_the_page_says_what_is_not_the_study(results, paper):
     page = page_of(results, paper, paper, shorten=10, settings={"epsilon": 0.2}, reused=7)
-    assert "**This is a quick look, not the study.** Each run has 1/10 of the paper's steps" in page
+    assert "**Quick look:** 1/10 of the paper's steps" in page
     assert "| Changed settings | epsilon 0.2 |" in page
     assert "after 100 s; 7 of 27 instances had been stored before |" in page
 

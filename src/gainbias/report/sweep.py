@@ -43,11 +43,21 @@ from gainbias.report.pages.frame import (
     assembled,
     chart_look,
     definitions,
+    paragraph,
     script_data,
     short,
     thinned,
 )
-from gainbias.report.text import Sheet, TableCell, interval_text, latex, markdown, number_text
+from gainbias.report.text import (
+    Sheet,
+    TableCell,
+    interval_text,
+    latex,
+    markdown,
+    number_text,
+    series_words,
+    task_words,
+)
 from gainbias.store import whole_file, write_whole
 
 
@@ -203,18 +213,22 @@ def _table_of_points(path: Path | None) -> Iterator[IO[bytes] | None]:
 
 NOTE = (
     "Best step sizes are chosen on every second instance and measured on the others, with all paths of an "
-    "instance on one side, so the choice does not flatter; with fewer than four instances all are used for "
-    "both. Intervals: 95% of the mean over instances, each averaged over its paths first. One instance has "
-    "no such interval; the one over its paths says nothing about other instances. Instances that are copies "
-    "(the same problem along the same path) count once. At the edge: the best step size is the first or last "
-    "of the grid, and a better one may lie beyond. Only: a mean over fewer than five instances says too "
-    "little to be set in bold as the least of its task."
+    "instance on one side, so the choice of a step size does not flatter; with fewer than four instances all "
+    "are used for both. The first row of a task is the smallest of its errors, and that choice flatters it a "
+    "little. Intervals: 95% Student intervals of the mean over the instances measured, with one degree of "
+    "freedom fewer than instances; each instance is averaged over its paths first. Behind the best: the mean "
+    "difference from the first row on the same instances, with Student intervals that hold together with 95% "
+    "(Bonferroni's correction); a series is not told apart from the best if its interval reaches 0. One "
+    "instance has no such interval; the one over its paths says nothing about other instances. Instances "
+    "that are copies (the same problem along the same path) count once. At the edge: the best step size is "
+    "the first or last of the grid, and a better one may lie beyond. A mean of fewer than five instances is "
+    'marked "only" and is not set in bold.'
 )
 
 FEWEST_INSTANCES = 5
 """Fewest instances for a mean to be set in bold."""
 
-HEADER = ("Task", "Series", "Best step size", "Error at the end", "95% interval")
+HEADER = ("Task", "Series", "Best step size", "Error at the end", "95% interval", "Behind the best")
 """Titles of the columns; those of `_counts` follow."""
 
 
@@ -232,6 +246,7 @@ def best_sheet(best: DataFrame, metric: str) -> Sheet:
                     TableCell(row.schedule + (" (at the edge)" if row.at_edge else "")),
                     TableCell(number_text(row.mean), best=_is_best(row, least)),
                     TableCell(interval_words(row)),
+                    TableCell(behind_words(row)),
                     *(TableCell(count_words(row, count)) for count in counts.values()),
                 ]
                 for row in rows.itertuples()
@@ -262,7 +277,7 @@ def count_words(row: Any, count: str) -> str:
 def _counts(best: DataFrame) -> dict[str, str]:
     """Return the columns of counts by their titles: runs are shown where they are more than the instances."""
     several_paths = (best["runs"] > best["instances"]).any()
-    return {"Instances": "instances"} | ({"Runs": "runs"} if several_paths else {})
+    return {"Instances measured": "instances"} | ({"Runs": "runs"} if several_paths else {})
 
 
 def interval_words(row: Any) -> str:
@@ -281,6 +296,24 @@ def interval_words(row: Any) -> str:
     return "none: one instance" + (f" (over its paths {over_paths})" if over_paths != "-" else "")
 
 
+def behind_words(row: Any) -> str:
+    """Return in words how far a series is behind the best of its task.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> behind_words(SimpleNamespace(behind=0.1234, behind_low=-0.02, behind_high=0.267))
+    '0.12 (-0.02 to 0.27)'
+    >>> behind_words(SimpleNamespace(behind=np.nan, behind_low=np.nan, behind_high=np.nan))
+    '-'
+    """
+    if not (np.isfinite([row.behind, row.behind_high]).all() and row.behind_high > row.behind_low):
+        return number_text(row.behind) if np.isfinite(row.behind) else "-"
+    numbers = (row.behind, row.behind_low, row.behind_high)
+    mean, low, high = as_precise(numbers, (row.behind_high - row.behind_low) / 2)
+    return f"{mean} ({low} to {high})"
+
+
 MOST_CURVES = 2000
 """How many learning curves a page has at most: those at the best steps first, then those at shared ones."""
 
@@ -291,22 +324,81 @@ SWEEP_CURVE_COLUMNS = ["task", "metric", "series", "schedule"]
 def sweep_page(shown: Shown, manifest: Mapping[str, Any]) -> str:
     """Return the interactive page of a sweep."""
     name = escape(str(manifest["name"]))
-    instances, steps = (_range(shown.points.groupby("task")[name].max()) for name in ("instances", "step"))
-    about = (
-        f"instances of each task: {instances}; steps: {steps}; "
-        f"{counted(manifest['units'], 'unit')} with {counted(manifest['lanes'], 'lane')}."
-    )
     return assembled(
         "sweep.html",
         ["sweep.js"],
         title=f"Sweep {name}",
-        about=about,
+        about=escape(_about(shown.points)),
+        sentences=_sentences(shown.best),
         warning=_warning(manifest, shown.left_out),
         answer=_answer_table(shown.best),
         best=_best_table(shown.best),
         study=_what_was_run(manifest),
         data=script_data(chart_data(shown.points, shown.best)),
     )
+
+
+def _about(points: DataFrame) -> str:
+    """Return in words how large a sweep is."""
+    instances, steps = (_range(points.groupby("task")[name].max()) for name in ("instances", "step"))
+    tasks = counted(points["task"].nunique(), "task")
+    algorithms, series = counted(points["algorithm"].nunique(), "algorithm"), points["series"].nunique()
+    kinds = f"{series:,} variants of " * (series > points["algorithm"].nunique())
+    return f"{instances} instances of each of {tasks}, {steps} steps, {kinds}{algorithms}."
+
+
+def _sentences(best: DataFrame) -> str:
+    """Return the answer under each metric as a sentence; a script shows that of one metric."""
+    return "".join(
+        f'<p class="answer" data-metric="{escape(str(metric))}"{" hidden" * (place > 0)}>'
+        f"{escape(answer_of(rows))}</p>"
+        for place, (metric, rows) in enumerate(best.groupby("metric", sort=False))
+    )
+
+
+MOST_NAMED = 4
+"""How many tasks are named in the sentence that sums a sweep up."""
+
+
+def answer_of(best: DataFrame) -> str:
+    """Return in a sentence which series is the best on which task, as far as that can be told.
+
+    Parameters
+    ----------
+    best : DataFrame
+        The rows of one metric of `best_steps`.
+
+    Examples
+    --------
+    >>> rows = {"task": "boyan-chain", "series": ["lstd", "double-chain"], "mean": [1.0, 2.0], "instances": 5}
+    >>> answer_of(DataFrame({**rows, "tied": [False, True]}))
+    'No clear winner: 2 cannot be told apart on Boyan chain.'
+    >>> answer_of(DataFrame({**rows, "tied": False}))
+    'Least squares has the lowest error on Boyan chain.'
+    """
+    tasks = {str(task): rows for task, rows in best.groupby("task", sort=False)}
+    measured = {task: rows for task, rows in tasks.items() if _least(rows).instances >= FEWEST_INSTANCES}
+    if not measured:
+        few = _range(best["instances"])
+        return f"Too few instances to say: errors are measured on {few}, and {FEWEST_INSTANCES} are needed."
+    finite = {task: rows for task, rows in measured.items() if np.isfinite(_least(rows).mean)}
+    clear = {task: _least(rows).series for task, rows in finite.items() if not rows["tied"].any()}
+    if clear and len(clear) == len(tasks) and len(set(clear.values())) == 1:
+        where = f"all {len(tasks)} tasks" if len(tasks) > 1 else task_words(next(iter(tasks)))
+        return f"{series_words(next(iter(clear.values())))} has the lowest error on {where}."
+    if clear:
+        named = [f"{series_words(name)} on {task_words(task)}" for task, name in clear.items()]
+        more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+        said = "; ".join(named[:MOST_NAMED])
+        return f"A clear winner on {len(clear)} of {counted(len(tasks), 'task')}: {said}{more}."
+    if not finite:
+        return "No answer: with every series some run diverged."
+    if len(tasks) > MOST_NAMED or len(finite) < len(tasks):
+        return f"No clear winner on any of {counted(len(tasks), 'task')}."
+    ties = [(int(rows["tied"].sum()) + 1, task_words(task)) for task, rows in finite.items()]
+    (count, first), *others = ties
+    said = "".join(f"; {number} on {task}" for number, task in others)
+    return f"No clear winner: {count} cannot be told apart on {first}{said}."
 
 
 def _range(numbers: Series) -> str:
@@ -323,7 +415,8 @@ def _warning(manifest: Mapping[str, Any], left_out: str) -> str:
     return "".join(f'<p class="warning" role="note">{escape(text)}</p>' for text in texts)
 
 
-ANSWER_HEADER = ("Task", "Algorithm", "Step size", "Error at the end", "95% interval", "How sure")
+ANSWER_HEADER = ("Task", "Lowest error", "Step size", "Error at the end", "95% interval", "How sure")
+LOWEST = "Lowest error on each task"
 
 
 def _answer_table(best: DataFrame) -> str:
@@ -332,14 +425,15 @@ def _answer_table(best: DataFrame) -> str:
     rows = []
     for (task, metric), own in best.groupby(["task", "metric"], sort=False):
         first = _least(own)
-        texts = [first.series, brief(first.schedule), *_mean_and_ends(first), how_sure(own)]
+        texts = [series_words(first.series), brief(first.schedule), *_mean_and_ends(first), how_sure(own)]
         cells = "".join(
-            f'<td{kind} data-title="{title}">{_in_bold(escape(text))}</td>'
+            f'<td{kind} data-title="{title}">{escape(text)}</td>'
             for kind, title, text in zip(kinds, ANSWER_HEADER[1:], texts, strict=True)
         )
         link = escape(urlencode({"view": "best", "task": task, "metric": metric}))
         rows.append(
-            f'<tr data-metric="{escape(metric)}"><th scope="row"><a href="#{link}">{escape(task)}</a></th>'
+            f'<tr data-metric="{escape(metric)}"><th scope="row">'
+            f'<a href="#{link}">{escape(task_words(str(task)))}</a></th>'
             f"{cells}</tr>"
         )
     head = "".join(
@@ -347,33 +441,30 @@ def _answer_table(best: DataFrame) -> str:
     )
     body = "\n".join(rows)
     return (
-        '<div class="scroll" role="region" tabindex="0" aria-label="The best on each task"><table>'
-        f"<caption>The best on each task</caption><thead><tr>{head}</tr></thead>\n"
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{LOWEST}"><table class="cards">'
+        f"<caption>{LOWEST}</caption><thead><tr>{head}</tr></thead>\n"
         f"<tbody>{body}</tbody></table></div>"
     )
 
 
-def _in_bold(text: str) -> str:
-    """Return text in which it is bold that a question is undecided."""
-    return re.sub(r"^undecided among \d+", r"<strong>\g<0></strong>", text)
-
-
 def brief(schedule: str) -> str:
-    """Return a step size with at most four digits.
+    """Return a step size with at most two digits, or that there is none.
 
     Examples
     --------
-    >>> brief("0.00316228"), brief("63.0957/(t+1000)")
-    ('0.003162', '63.1/(t+1000)')
+    >>> brief("0.00958732"), brief("63.0957/(t+1000)"), brief("none")
+    ('0.0096', '63/(t+1000)', 'has none')
     """
-    return re.sub(r"\d+\.\d+(e-?\d+)?", lambda found: f"{float(found[0]):.4g}", schedule)
+    if schedule == "none":
+        return "has none"
+    return re.sub(r"\d+\.\d+(e-?\d+)?", lambda found: f"{float(found[0]):.2g}", schedule)
 
 
 def _mean_and_ends(row: Any) -> tuple[str, str]:
-    """Return a mean and its interval, with as many digits as the interval justifies."""
+    """Return a mean and its interval, with two digits of the half width of the interval."""
     if row.instances < 2 or not (np.isfinite([row.mean, row.high]).all() and row.high > row.low):
         return number_text(row.mean), interval_words(row)
-    mean, low, high = as_precise((row.mean, row.low, row.high), row.high - row.low)
+    mean, low, high = as_precise((row.mean, row.low, row.high), (row.high - row.low) / 2)
     return mean, f"{low} to {high}"
 
 
@@ -395,41 +486,57 @@ def how_sure(rows: DataFrame) -> str:
         The rows of one task and metric of `best_steps`.
     """
     first = _least(rows)
-    others = rows.drop(first.Index)
     if not np.isfinite(first.mean):
         return "all diverged"
     said = ["a better step size may lie beyond the grid"] if first.at_edge else []
     if first.instances < FEWEST_INSTANCES:
         return "; ".join([f"cannot be said: measured on only {counted(first.instances, 'instance')}", *said])
-    rivals = others.loc[others["low"] <= first.high, "series"].tolist()
+    rivals = [
+        series_words(row.series) + " (at the edge of its grid)" * row.at_edge
+        for row in rows[rows["tied"]].itertuples()
+    ]
     if rivals:
         more = f" and {len(rivals) - MOST_RIVALS} more" if len(rivals) > MOST_RIVALS else ""
         named = "; ".join(rivals[:MOST_RIVALS])
-        return "; ".join([f"undecided among {len(rivals) + 1}: intervals overlap with {named}{more}", *said])
-    return "; ".join(["its interval is below all others" if len(others) else "no other was run", *said])
+        return "; ".join([f"not told apart from {named}{more}", *said])
+    return "; ".join(["clear: all others are worse" if len(rows) > 1 else "no other was run", *said])
 
 
 def _best_table(best: DataFrame) -> str:
     """Return the best steps of all tasks and metrics; a script shows the selected ones."""
     counts = _counts(best)
-    kinds = ["", "", "", NUMBER, NUMBER, *[NUMBER for _ in counts]]
+    kinds = [TASK, "", "", NUMBER, NUMBER, NUMBER, *[NUMBER for _ in counts]]
     titles = zip(kinds, [*HEADER, *counts], strict=True)
     head = "".join(f'<th scope="col"{kind}>{title}</th>' for kind, title in titles)
     rows = []
     for row in best.itertuples():
         edge = " (at the edge of the grid)" if row.at_edge else ""
-        texts = [row.series, brief(row.schedule) + edge, *_mean_and_ends(row)]
+        texts = [brief(row.schedule) + edge, *_mean_and_ends(row), _behind(row)]
         texts += [count_words(row, count) for count in counts.values()]
-        pairs = zip(kinds[1:], texts, strict=True)
-        cells = "".join(f"<td{kind}>{escape(text)}</td>" for kind, text in pairs)
+        pairs = zip(kinds[2:], texts, strict=True)
+        cells = "".join(
+            f'<td{kind} data-title="{title}">{escape(text)}</td>'
+            for (kind, text), title in zip(pairs, [*HEADER, *counts][2:], strict=True)
+        )
         marks = f'data-task="{escape(row.task)}" data-metric="{escape(row.metric)}"'
-        rows.append(f'<tr {marks}><th scope="row">{escape(row.task)}</th>{cells}</tr>')
+        names = f"<td{TASK}>{escape(task_words(row.task))}</td>"
+        names += f'<th scope="row">{escape(series_words(row.series))}</th>'
+        rows.append(f"<tr {marks}>{names}{cells}</tr>")
     body = "\n".join(rows)
     return (
-        '<div class="scroll" role="region" tabindex="0" aria-label="Best steps"><table>'
+        '<div class="scroll" role="region" tabindex="0" aria-label="Best steps"><table class="cards">'
         f"<caption>Best steps</caption><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
-        f'<p class="hint">{escape(NOTE)}</p>'
+        f"<details><summary>How this was chosen</summary>{paragraph(NOTE)}</details>"
     )
+
+
+TASK = ' class="task"'
+"""Class of the cells of a column that is shown only where rows of several tasks stand in one table."""
+
+
+def _behind(row: Any) -> str:
+    """Return how far a series is behind the best, and whether the two cannot be told apart."""
+    return behind_words(row) + ": not told apart" * (row.tied and row.instances >= FEWEST_INSTANCES)
 
 
 MOST_LISTED, LISTS = 100, ("failures", "diverged_units")
@@ -440,8 +547,8 @@ def _what_was_run(manifest: Mapping[str, Any]) -> str:
     facts = {
         "Command": manifest["command"],
         "Finished": manifest["finished"],
-        "Units": f"{manifest['units']:,}, of which {manifest['reused']:,} had been stored before",
-        "Lanes": f"{manifest['lanes']:,}, of which {manifest['diverged_lanes']:,} diverged",
+        "Units of work": f"{manifest['units']:,}, of which {manifest['reused']:,} had been stored before",
+        "Runs": f"{manifest['lanes']:,}, of which {manifest['diverged_lanes']:,} diverged",
         "Machines": ", ".join(manifest["machines"]),
         "gainbias": manifest["code"],
     }
@@ -459,12 +566,13 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
     Returns
     -------
     dict
-        "tasks" and "metrics"; "series" by name, with their looks; "shared", step sizes that several series
-        have; "points" by task, metric and series: errors at the last step by step size, the best step
-        size, and learning curves by step size; "instances" by task, on which errors at best steps are
-        measured; "together", tasks whose best steps are chosen on the same ones; "overPaths", tasks with
-        intervals over the paths of one instance; "exact", whether there are exact curves, too;
-        "leftOut", how many curves are missing; "thinned", whether checkpoints were left out.
+        "steps" of a run; "tasks" with their titles; "metrics"; "series" by name, with their looks and
+        titles; "shared", step sizes that several series have; "points" by task, metric and series: errors at
+        the last step by step size, the best step size, and learning curves by step size; "instances" by
+        task, on which errors at best steps are measured; "together", tasks whose best steps are chosen on
+        the same ones; "overPaths", tasks with intervals over the paths of one instance; "exact", whether
+        there are exact curves, too; "leftOut", how many curves are missing; "thinned", whether checkpoints
+        were left out.
     """
     (points, over_paths), (best, _) = for_charts(points), for_charts(best)
     owners = points[points["schedule"] != "none"].groupby("schedule")["series"].nunique()
@@ -486,9 +594,10 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
             },
         }
     return {
-        "tasks": list(found),
+        "steps": _range(points.groupby("task")["step"].max()),
+        "tasks": {task: task_words(task) for task in found},
         "metrics": [str(metric) for metric in points["metric"].unique()],
-        "series": {name: chart_look(look) for name, look in looks.items()},
+        "series": {name: {**chart_look(look), "title": series_words(name)} for name, look in looks.items()},
         "shared": shared,
         "points": found,
         "instances": best.groupby("task")["instances"].max().to_dict(),

@@ -13,6 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from gainbias.algorithms.registry import short_title
+from gainbias.tasks.registry import task_title
+
 
 def exact_text(value: float) -> str:
     """Return a number in the fewest digits that stand for this number and no other.
@@ -66,6 +69,35 @@ def interval_text(low: float, high: float) -> str:
     ('0.1 to 0.2', '-')
     """
     return f"{low:.3g} to {high:.3g}" if math.isfinite(high) else "-"
+
+
+def task_words(name: str) -> str:
+    """Return the title of a task of a sweep, with the settings in which its variants differ.
+
+    Examples
+    --------
+    >>> task_words("garnet, num_states 20"), task_words("boyan-chain")
+    ('Garnet, 20 states', 'Boyan chain')
+    """
+    task, *settings = name.split(", ")
+    counted = (re.sub(r"^num_(\w+) (\d+)$", r"\2 \1", setting) for setting in settings)
+    return ", ".join([task_title(task), *(setting.replace("_", " ") for setting in counted)])
+
+
+def series_words(name: str) -> str:
+    """Return the title of a series of a sweep, with the parameters that vary.
+
+    Examples
+    --------
+    >>> series_words("td-lambda, trace_decay 0.8"), series_words("single-chain, a/(t+1000)")
+    ('TD(0.8)', 'Single chain, a/(t+1000)')
+    """
+    algorithm, *others = name.split(", ")
+    title = "TD(λ)" if algorithm == "td-lambda" else short_title(algorithm)
+    words = [word.replace("trace_decay", "λ =").replace("_", " ") for word in others]
+    if title == "TD(λ)" and words and words[0].startswith("λ = "):
+        title = f"TD({words.pop(0).removeprefix('λ = ')})"
+    return ", ".join([title, *words])
 
 
 def ratio_text(ratio: float) -> str:

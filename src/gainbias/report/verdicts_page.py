@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandas import DataFrame
@@ -24,77 +24,93 @@ Each empirical claim of "Bridging the Gap Between Average and Discounted TD Lear
 in the stored runs. The protocol inferred was chosen to fit the paper's numbers; nothing else was tuned to
 agree."""
 
-HOW_TO_READ = """\
+FEWEST_FOR_BOOTSTRAP = 5
+"""Fewest runs from which a bootstrap interval is shown."""
+
+WHAT_COUNTS = (
+    "A count such as 8 of 8 is of runs: in each run all tasks are run once more, with new features and "
+    "paths, so it says that a result repeats on these tasks, not that it is general. Some claims follow from "
+    "others, and intervals are not corrected for the number of claims."
+)
+
+HOW_TO_READ = f"""\
 ## How to read this page
 
 - **literal**: what the paper's text says: one scale for all features, errors against the bias.
   **inferred**: what fits its numbers best: each feature row scaled to norm 1, errors against the paper's
   fixed point. Both score the paper's two algorithms by the full error and all others modulo constants, after
   equal numbers of steps.
-- **fair**: one metric for all (full, centred by the stationary mean, or modulo constants: the quotient),
+- **fair**: one metric for all (full, centred by the stationary mean, or up to a constant: the quotient),
   errors against the bias, after equal numbers of transitions (a step of double chain uses two). The full
   error includes a constant that the baselines and variance-reduced TD do not try to find.
-- *In brackets* after a verdict: a caveat without which it must not be quoted.
+- *In brackets* after a verdict, or by a mark: a caveat without which it must not be quoted.
 - *Runs*: in how many runs the claim held over the tasks, with a 95% Clopper-Pearson interval of the share.
   *Pairs*: share of pairs of run and task in which it held. *Ratio*: typical value (interquartile mean of the
   logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95%
-  bootstrap intervals, stratified by task; from 3 runs they are too short.
-- *Seems to*: there are too few runs to tell their share from one half. *Fails in a task*: in more than half
-  of its runs.
+  bootstrap intervals, stratified by task; fewer than {FEWEST_FOR_BOOTSTRAP} runs have none, because it would
+  be too short.
+- *Holds*, *fails*: the 95% Clopper-Pearson interval of the share of runs lies above, below one half.
+- *Seems to*: there are too few runs for that, or the study was shortened. *Fails in a task*: in more than
+  half of its runs.
+- {WHAT_COUNTS}
 - *Findings* are the numbered ones on the page "What we found in the paper" of the documentation."""
 
 ONLY_CONDITIONS = "Distances depend on the number of steps: a shortened study judges condition numbers only."
 ALL_EXPLAINED = f"None: ours is within a factor of {NEAR:g} of each under some choice."
 
 
-HEADLINES = {
-    "fair, centred": "Fair (one error for all, equal numbers of transitions):",
-    "literal": "Literal (what the paper's text says):",
-    "inferred": "Inferred (what fits the paper's numbers best):",
-}
-"""Scores that are summed up first, one sentence each; the one that treats all methods alike comes first."""
+HEADLINES = {"literal": "As the paper scores", "inferred": "As its numbers suggest that it scores"}
+"""The paper's protocols, as they are called in the sentence that sums all up."""
 
 
-def headline(table: DataFrame) -> list[tuple[str, str]]:
-    """Return for each protocol in the table of verdicts a sentence on what held, and another on what did not.
+def headline(table: DataFrame, manifest: Mapping[str, Any]) -> str:
+    """Return in a sentence how many claims held in most runs.
 
-    Each claim that did not hold comes with the number of runs in which it did, and with its caveat. The fair
-    protocol has claims about one kind of error, and others to which no error matters.
+    The fair protocol comes first. It has claims about one kind of error, and others to which no error
+    matters; a claim about the paper's own error cannot be tested under it.
 
     Examples
     --------
-    >>> rows = [
-    ...     ("a", "literal", "seems to hold", 3, 3, ""),
-    ...     ("b", "literal", "seems to fail", 1, 3, "by our constants"),
-    ... ]
-    >>> columns = ["claim", "score", "word", "held", "of", "caveat"]
-    >>> [(held, lost)] = headline(DataFrame(rows, columns=columns))
-    >>> held.split("): ", 1)[1], lost
-    ('1 of 2 claims seem to hold.', 'Not: b (1 of 3 runs, by our constants).')
+    >>> rows = [("a", "literal", "seems to hold", 3, 3), ("b", "literal", "seems to fail", 1, 3)]
+    >>> table = DataFrame(rows, columns=["claim", "score", "word", "held", "of"])
+    >>> headline(table, {"shorten": 10, "tasks": {}, "protocols": {}})
+    'Partly, in this quick look. As the paper scores: 1 of 2 seems to hold.'
     """
+    centred, others = _rows_of(table, "fair, centred"), _rows_of(table, "fair")
     sentences = []
-    for score, words in HEADLINES.items():
-        rows = _rows_of(table, score)
-        if not rows:
-            continue
-        others = _rows_of(table, "fair") if score.startswith("fair,") else []
-        lost = [
-            f"{row.claim} ({', '.join(filter(None, (f'{row.held} of {row.of} runs', row.caveat)))})"
-            for row in rows + others
-            if not _holds_mostly(row)
+    if fair := centred + others:
+        parts = [
+            f"{_holding(rows)} of {len(rows)} {words}"
+            for rows, words in ((centred, "about centred errors"), (others, "others"))
+            if rows
         ]
-        seems = any(row.word.startswith("seems") for row in rows + others if _holds_mostly(row))
-        verb = "seem to hold" if seems else "hold in most runs"
-        held, held_others = (sum(map(_holds_mostly, some)) for some in (rows, others))
-        if others:
-            said = (
-                f"{held} of the {len(rows)} claims about centred errors {verb}; {held_others} "
-                f"of the {len(others)} others."
-            )
-        else:
-            said = f"{held} of {len(rows)} claims {verb}."
-        sentences.append((f"{words} {said}", f"Not: {'; '.join(lost)}." if lost else ""))
-    return sentences
+        verb = _verb(fair)
+        sentences.append(
+            f"Fair scoring: {_holding(fair)} of {len(fair)} tested claims {verb} ({', '.join(parts)})."
+        )
+    known = {words: rows for score, words in HEADLINES.items() if (rows := _rows_of(table, score))}
+    counts = {words: f"{_holding(rows)} of {len(rows)} {_verb(rows)}" for words, rows in known.items()}
+    if len(counts) == 2 and len(set(counts.values())) == 1:
+        counts = {"As the paper scores, in both readings": next(iter(counts.values()))}
+    sentences += [f"{words}: {said}." for words, said in counts.items()]
+    judged = fair or [row for rows in known.values() for row in rows]
+    if not judged:
+        return "Not known: the stored runs are not enough to judge any claim."
+    word = {0: "No", len(judged): "Yes"}.get(_holding(judged), "Partly")
+    part = "in this quick look" if manifest["shorten"] != 1 else "in this part of the study"
+    first = f"{word}, {part}." if shortfalls(manifest) else f"{word}."
+    return " ".join([first, *sentences])
+
+
+def _holding(rows: Sequence[Any]) -> int:
+    return sum(map(_holds_mostly, rows))
+
+
+def _verb(rows: Sequence[Any]) -> str:
+    """Return the verb for the claims that held, one of which may only seem to."""
+    seems = any(row.word.startswith("seems") for row in rows if _holds_mostly(row))
+    one = "s" * (_holding(rows) == 1)
+    return f"seem{one} to hold" if seems else f"hold{one}"
 
 
 def _rows_of(table: DataFrame, score: str) -> list[Any]:
@@ -126,7 +142,7 @@ def verdicts_page(
     """
     parts = [
         INTRODUCTION,
-        " ".join(sentence for both in headline(table) for sentence in both if sentence),
+        f"**{headline(table, manifest)}**",
         study_summary(manifest),
     ]
     parts += ["## In short", _overview(table, paper), "## Claim by claim"]
@@ -187,8 +203,11 @@ def _finding(name: str, findings: str) -> str:
 def verdict_texts(row: Any) -> tuple[str, ...]:
     """Return the cells of a row of `verdict_table`, under `verdict_header`."""
     runs = f"{row.held} of {row.of} [{row.runs_low:.0%}, {row.runs_high:.0%}]"
-    pairs = f"{row.pairs:.0%} [{row.pairs_low:.0%}, {row.pairs_high:.0%}]"
-    ratio = "-" if math.isnan(row.typical) else range_text(row.typical, row.typical_low, row.typical_high)
+    pairs, ratio = f"{row.pairs:.0%}", "-" if math.isnan(row.typical) else ratio_text(row.typical)
+    if row.of >= FEWEST_FOR_BOOTSTRAP:
+        pairs += f" [{row.pairs_low:.0%}, {row.pairs_high:.0%}]"
+        if not math.isnan(row.typical):
+            ratio = range_text(row.typical, row.typical_low, row.typical_high)
     return row.score, with_caveat(row.word, row.caveat), runs, pairs, ratio, row.reason or "-"
 
 
@@ -201,14 +220,23 @@ def _without_explanation(unexplained: DataFrame, manifest: Mapping[str, Any]) ->
     return f"{heading}\n\n{markdown(unexplained_sheet(unexplained))}"
 
 
+SUBSCRIPTS = {"1": "₁", "2": "₂", "3": "₃"}
+READINGS = {"eta2": ", on the subspace", "eta2_literal": ", as printed"}
+"""The two readings of the second condition number."""
+
+
 def unexplained_sheet(unexplained: DataFrame) -> Sheet:
     """Lay out the printed numbers that no choice explains."""
     rows = []
     for row in unexplained.itertuples():
         is_eta = row.quantity.startswith("eta")
-        name = row.quantity if is_eta else short_title(row.quantity)
+        name = f"η{SUBSCRIPTS[row.quantity[3:]]}" if is_eta else short_title(row.quantity)
         numbers = [f"{x:.2e}" if is_eta else f"{x:.3g}" for x in (row.paper, row.nearest)]
-        cells = (task_title(row.task), name, row.choice, *numbers, ratio_text(row.factor))
+        choice = row.choice
+        if is_eta:
+            protocol, _, reading = choice.partition(", ")
+            choice = protocol + READINGS.get(reading, "")
+        cells = (task_title(row.task), name, choice, *numbers, ratio_text(row.factor))
         rows.append([[TableCell(text) for text in cells]])
     header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
     note = (
@@ -220,12 +248,8 @@ def unexplained_sheet(unexplained: DataFrame) -> Sheet:
     return Sheet("unexplained", caption, header, rows, [note], text_columns=3)
 
 
-WARNING = (
-    "**This is a quick look, not the study.** Each run has 1/{shorten} of the paper's steps, so errors are "
-    "larger than they would be, and neither numbers nor verdicts can be compared with the paper's."
-)
-
-PART = "**This is a part of the study.** It has {parts}. Verdicts and means are of this part only."
+QUICK_LOOK = "**Quick look:** {parts}. Not comparable with the paper's numbers."
+PART = "**A part of the study:** {parts}. Verdicts and means are of this part only."
 
 
 def study_summary(manifest: Mapping[str, Any]) -> str:
@@ -244,26 +268,29 @@ def study_summary(manifest: Mapping[str, Any]) -> str:
 
 
 def shortfalls(manifest: Mapping[str, Any]) -> list[str]:
-    """Return what a study lacks compared with the full one, as sentences in Markdown.
+    """Return what a study lacks compared with the full one, in Markdown; nothing if it is the full one.
 
     Examples
     --------
     >>> from gainbias.experiments.reproduce import paper_tasks
     >>> protocols = {"literal": {"seeds": [0]}, "inferred": {"seeds": [0]}, "fair": {"seeds": [0, 1]}}
     >>> study = {"shorten": 1, "tasks": dict.fromkeys(paper_tasks()), "protocols": protocols}
-    >>> shortfalls(study)[0][:91]
-    '**This is a part of the study.** It has 2 of 30 instances of each task in the protocol fair'
+    >>> shortfalls(study)
+    ['**A part of the study:** 2 of 30 runs. Verdicts and means are of this part only.']
+    >>> shortfalls({**study, "shorten": 10})
+    ["**Quick look:** 1/10 of the paper's steps, 2 of 30 runs. Not comparable with the paper's numbers."]
     """
-    protocols, parts = manifest["protocols"], []
+    protocols = manifest["protocols"]
+    parts = [f"1/{manifest['shorten']} of the paper's steps"] if manifest["shorten"] != 1 else []
     known = paper_tasks()
     if len(run := set(manifest["tasks"]) & set(known)) < len(known):
         parts.append(f"{len(run)} of the paper's {len(known)} tasks")
     if missing := [name for name in PROTOCOLS if name not in protocols]:
         parts.append(f"no protocol {' and no protocol '.join(missing)}")
     if "fair" in protocols and (count := len(protocols["fair"]["seeds"])) < INSTANCES:
-        parts.append(f"{count} of {INSTANCES} instances of each task in the protocol fair")
-    found = [WARNING.format(shorten=manifest["shorten"])] if manifest["shorten"] != 1 else []
-    return [*found, PART.format(parts="; ".join(parts))] if parts else found
+        parts.append(f"{count} of {INSTANCES} runs")
+    words = QUICK_LOOK if manifest["shorten"] != 1 else PART
+    return [words.format(parts=", ".join(parts))] if parts else []
 
 
 def study_facts(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -274,7 +301,8 @@ def study_facts(manifest: Mapping[str, Any]) -> dict[str, str]:
         "Command": manifest["command"],
         "Finished": f"{manifest['finished']}, after {_duration(manifest['seconds'])}{_reused(manifest)}",
         "Tasks": f"{len(manifest['tasks'])}" + _task_names(manifest["tasks"]),
-        "Instances of each task": ", ".join(f"{len(p['seeds'])} {name}" for name, p in protocols.items()),
+        "Runs": ", ".join(f"{len(p['seeds'])} {name}" for name, p in protocols.items())
+        + "; each has one instance of every task",
         "Seeds": ", ".join(f"{_span(p['seeds'])} {name}" for name, p in protocols.items()),
         "Changed settings": _pairs(manifest["settings"]) or "none",
         **_own_step_sizes(protocols),

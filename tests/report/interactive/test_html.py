@@ -56,50 +56,49 @@ def test_all_verdicts_are_there(page, tables):
     assert "The stored runs are not enough to judge this." in text
 
 
-def test_the_first_screen_says_what_held(page, tables):
-    """A sentence for each protocol, with the runs of each claim that did not hold, above the table."""
-    first = page.read_text().partition('<section id="verdicts"')[2]
-    first = unescape(first.partition('<table class="overview"')[0])
-    sentences = headline(tables.verdicts)
-    assert [("Literal" in held, "Inferred" in held, "Fair" in held) for held, _ in sentences] == [
-        (False, False, True),  # the protocol that treats all methods alike begins
-        (True, False, False),
-        (False, True, False),
-    ]
-    for held, lost in sentences:
-        assert f"<summary>{held}</summary><p>{lost}</p>" in first
-    scores = tables.verdicts[tables.verdicts["score"] == "literal"]
-    few = scores[2 * scores["held"] <= scores["of"]]
-    for row in few.itertuples():
-        assert f"{row.claim} ({row.held} of {row.of} runs" in sentences[1][1]
-    verb = "seem to hold" if (scores.drop(few.index)["word"] == "seems to hold").any() else "hold in"
-    assert f"{len(scores) - len(few)} of {len(scores)} claims {verb}" in sentences[1][0]
-
-
-def test_claims_that_no_error_decides_are_counted_apart(tables):
-    """What the first sentence counts are all verdicts in the fair columns of the table below it."""
-    [(first, lost), *_] = headline(tables.verdicts)
-    counts = []
-    for score in ("fair, centred", "fair"):
+def test_the_first_sentence_says_what_held(results, page, tables):
+    """What it counts are all verdicts in the columns of the table below it."""
+    first = unescape(page.read_text().partition('<p class="answer">')[2].partition("</p>")[0])
+    assert first == headline(tables.verdicts, results.manifest)
+    assert first.startswith(("Yes", "Partly", "No"))
+    counts = {}
+    for score in ("fair, centred", "fair", "literal", "inferred"):
         rows = tables.verdicts[tables.verdicts["score"] == score]
-        held = 2 * rows["held"] > rows["of"]
-        counts += [held.sum(), len(rows)]
-        assert all(name in lost for name in rows["claim"][~held])
-    centred, of_centred, others, of_others = counts
+        counts[score] = ((2 * rows["held"] > rows["of"]).sum(), len(rows))
+    (centred, of_centred), (others, of_others), *paper = counts.values()
     assert of_others > 0
-    assert f" {centred} of the {of_centred} claims about centred errors " in first
-    assert first.endswith(f"; {others} of the {of_others} others.")
+    fair = f"Fair scoring: {centred + others} of {of_centred + of_others} tested claims "
+    apart = f" ({centred} of {of_centred} about centred errors, {others} of {of_others} others)."
+    assert fair in first
+    assert apart in first
+    for held, of in paper:
+        assert f": {held} of {of} " in first.partition(apart)[2]
 
 
 def test_a_quick_look_says_so(results, paper, tables, page):
     from dataclasses import replace
 
     look = replace(results, manifest={**results.manifest, "shorten": 10})
-    warning = "<strong>This is a quick look, not the study.</strong> Each run has 1/10"
-    assert warning in page_html(look, paper, tables)
-    assert warning not in page.read_text()
-    html = page_html(look, paper, tables)
-    assert html.index(warning) < html.index("claims about centred errors")
+    html = unescape(page_html(look, paper, study_tables(look, paper)))
+    warning = "<strong>Quick look:</strong> 1/10 of the paper's steps"
+    assert warning in html
+    assert warning not in unescape(page.read_text())
+    assert html.index("in this quick look. Fair scoring") < html.index(warning)
+
+
+def test_a_quick_look_is_not_set_against_the_paper(results, paper, page):
+    """Its errors come from shorter runs, so the page makes no comparison that its banner forbids."""
+    from dataclasses import replace
+
+    look = replace(results, manifest={**results.manifest, "shorten": 10})
+    quick, whole = page_html(look, paper, study_tables(look, paper)), page.read_text()
+    for words in ("By the paper", '"printed":{"', '<span class="verdict held">holds'):
+        assert (words in quick, words in whole) == (False, True), words
+    heads = [
+        re.search(r'data-table="distances".*?<thead>(.*?)</thead>', html, re.DOTALL)[1]
+        for html in (quick, whole)
+    ]
+    assert ["Ours / paper" in head for head in heads] == [False, True]
 
 
 @pytest.mark.parametrize(("runs", "has_bold"), [(4, False), (5, True)])

@@ -72,7 +72,7 @@ def test_few_instances_are_named_where_the_best_step_is(tmp_path):
         report_on_sweep(gb.sweep(study, folder, workers=1))
         text = (folder / "report" / "index.html").read_text()
         data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
-        assert f"instances of each task: {count}; steps: 50;" in text
+        assert f"{count} instances of each of 1 task, 50 steps, 1 algorithm." in text
         assert data["together"] == (["boyan-chain"] if count == 3 else [])
         assert data["instances"] == {"boyan-chain": 3 if count == 3 else 2}
 
@@ -182,7 +182,7 @@ class TestInABrowser:
         assert len(rows) == 2
         cells = rows[0].split("\t")
         mean = [error_of(20, 0.0, 0.2, instance, 100) for instance in range(1, 8, 2)]
-        assert cells[:3] == ["garnet, num_states 20", "td-lambda, trace_decay 0", "0.2"]
+        assert cells[:3] == ["Garnet, 20 states", "TD(0)", "0.2"]
         assert float(cells[3]) == pytest.approx(sum(mean) / 4, rel=0.01)
         assert cells[5] == "cannot be said: measured on only 4 instances"
         top = "return document.querySelector('#answer tbody').getBoundingClientRect().bottom"
@@ -203,12 +203,13 @@ class TestInABrowser:
         assert "Only 3 instances" in few
 
     def test_axes_have_few_numbers(self, browser):
-        for view in ("steps", "best", "curves"):
+        charts = {"steps": "#chart", "best": "#panels > div:first-child", "curves": "#chart"}
+        for view, chart in charts.items():
             browser.open(f"view={view}&{TASK}")
             for axis in ("x", "y"):
                 shown = browser.run(
                     "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)",
-                    f"#chart .{axis}tick text",
+                    f"{chart} .{axis}tick text",
                 )
                 assert 1 <= len(shown) <= 8, shown
 
@@ -216,32 +217,55 @@ class TestInABrowser:
         browser.open(f"view=steps&{TASK}")
         drawn = browser.run("return document.getElementById('chart').data.map(t => [t.name, t.x, t.y])")
         shown = {name: (x, y) for name, x, y in drawn}
-        x, y = shown["td-lambda, trace_decay 0"]
+        x, y = shown["TD(0)"]
         assert x == [0.1, 0.2, 0.4]
         mean = sum(error_of(20, 0.0, 0.1, instance, 100) for instance in range(8)) / 8
         assert y[0] == pytest.approx(mean, rel=1e-3)
-        assert shown["td-lambda, trace_decay 0.5"][1][2] is None  # an instance diverged
-        assert shown["lstd"] == ([0.1, 0.4], [0.5, 0.5])
+        assert shown["TD(0.5)"][1][2] is None  # an instance diverged
+        assert shown["Least squares"] == ([0.1, 0.4], [0.5, 0.5])
 
-    def test_best_steps_have_a_chart_and_a_table(self, browser):
-        browser.open(f"view=best&{TASK}")
-        assert browser.run("return document.getElementById('chart').layout.yaxis.ticktext")[-1] == (
-            "td-lambda, trace_decay 0"
+    def test_best_steps_have_a_chart_of_each_task_and_a_table(self, browser):
+        browser.open(f"view=best&{TASK}", width=1280, height=800)
+        first = browser.run(
+            "return [...document.querySelectorAll('#panels > div')].map(e => e.layout.yaxis.ticktext.at(-1))"
         )
+        assert first == ["TD(0)", "Least squares"]
         heights = browser.run(
-            "return [...document.querySelectorAll('#chart .ytick text')]"
+            "return [...document.querySelectorAll('#panels > div:first-child .ytick text')]"
             ".map(e => e.getBoundingClientRect().y)"
         )
-        assert min(one - other for one, other in pairwise(sorted(heights, reverse=True))) > 36
+        assert max(heights) < 800
+        assert min(one - other for one, other in pairwise(sorted(heights, reverse=True))) > 24
         rows = browser.texts("#best tbody tr")
         assert len(rows) == 3
-        assert all("num_states 20" in row for row in rows)
+        (caption,) = browser.texts("#best caption")
+        assert caption.startswith("All on Garnet, 20 states")
+
+    def test_an_error_far_out_is_an_arrow_and_its_number(self, browser):
+        """It would squeeze all others together."""
+        browser.open(f"view=best&{TASK}")
+        drawn = browser.run(
+            "const panel = document.querySelector('#panels > div:nth-child(2)');"
+            "return panel.data.filter(t => t.name)"
+            ".map(t => [t.name, t.x[0], t.marker.symbol, t.customdata[0][1]])"
+        )
+        (edge,) = browser.run(
+            "return [document.querySelector('#panels > div:nth-child(2)').layout.xaxis.range[1]]"
+        )
+        for _, x, symbol, mean in drawn:
+            assert x <= edge
+            assert (symbol == "triangle-right") == (x < mean)
+
+    def test_the_answer_is_a_sentence_under_the_title(self, browser):
+        browser.open()
+        (sentence,) = browser.texts("p.answer")
+        assert sentence == "Too few instances to say: errors are measured on 4, and 5 are needed."
 
     def test_curves_at_the_best_and_at_a_common_step(self, browser):
         browser.open(f"view=curves&{TASK}")
-        assert set(browser.lines()) == {"lstd", "td-lambda, trace_decay 0", "td-lambda, trace_decay 0.5"}
+        assert set(browser.lines()) == {"Least squares", "TD(0)", "TD(0.5)"}
         browser.find('[data-choice="step"] option[value="0.1"]').click()
-        assert set(browser.lines()) == {"td-lambda, trace_decay 0", "td-lambda, trace_decay 0.5"}
+        assert set(browser.lines()) == {"TD(0)", "TD(0.5)"}
         assert "step=0.1" in browser.fragment()
         assert "all at step size 0.1" in browser.texts("#status")[0]
 
@@ -252,9 +276,9 @@ class TestInABrowser:
         browser.open(f"view=curves&step=0.1&{TASK}")
         drawn = browser.run("return document.getElementById('chart').data.map(t => [t.name, t.x, t.y])")
         shown = {name: dict(zip(x, y, strict=True)) for name, x, y in drawn if name}
-        assert [name for name in shown if "exact" in name] == ["td-lambda, trace_decay 0, exact"]
+        assert [name for name in shown if "exact" in name] == ["TD(0), exact"]
         squares = [error_of(20, 0.0, 0.1, instance + 1, 10) ** 2 for instance in range(8)]
-        found = shown["td-lambda, trace_decay 0, exact"][10]
+        found = shown["TD(0), exact"][10]
         assert found == pytest.approx((sum(squares) / 8) ** 0.5, rel=1e-3)
         assert "exact root mean squares" in browser.texts("#hint")[0]
         browser.toggle("td-lambda, trace_decay 0")
@@ -268,7 +292,7 @@ class TestInABrowser:
     def test_a_series_can_be_switched_off(self, browser):
         browser.open(f"view=curves&{TASK}")
         browser.toggle("lstd")
-        assert "lstd" not in browser.lines()
+        assert "Least squares" not in browser.lines()
         assert "hide=lstd" in browser.fragment()
 
     def test_intervals_that_reach_down_to_zero(self, driver, tmp_path):
@@ -282,19 +306,21 @@ class TestInABrowser:
         assert x == [1, 10, 100, 100, 10, 1]
         assert y[:3] == pytest.approx([bottom] * 3)
         browser.open(f"view=steps&{TASK}")
-        heights = browser.run(
-            "const bottom = document.querySelector('#chart .nsewdrag').getBoundingClientRect().bottom;"
-            "return [...document.querySelectorAll('#chart .yerror')].map("
-            "bar => bar.getBoundingClientRect().bottom - bottom)"
+        drawn = browser.run(
+            "return document.getElementById('chart').data.filter(t => t.error_y)"
+            ".map(t => [t.marker.symbol, t.error_y.array, t.y])"
         )
-        assert heights
-        assert min(heights) > 0
+        assert drawn
+        for symbols, reaches, means in drawn:  # a bar would cross the whole chart: a ring says so
+            for symbol, reach, mean in zip(symbols, reaches, means, strict=True):
+                assert mean is None or (symbol, reach) == ("circle-open", None)
 
     def test_black_is_the_ink_of_the_page(self, browser):
         for scheme, ink in (("light", "#1d2126"), ("dark", "#e6e9ed")):
             browser.open(f"view=curves&{TASK}", scheme=scheme)
             drawn = browser.run(
-                "return document.getElementById('chart').data.find(t => t.name === 'lstd').line.color"
+                "return document.getElementById('chart').data"
+                ".find(t => t.name === 'Least squares').line.color"
             )
             assert drawn == ink
 

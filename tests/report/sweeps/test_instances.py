@@ -86,7 +86,7 @@ def test_few_instances_set_nothing_in_bold_and_say_how_few_they_are(
     """From four on, half of them choose and half of them count."""
     best = best_steps(summary_of(crossed(error_of, range(instances), [0], a=(0.1, 0.2)), tmp_path))
     [[row]] = best_sheet(best, METRIC).groups
-    assert (row[3].best, row[5].text) == (words == "5", words if instances > 4 else "only 2")
+    assert (row[3].best, row[6].text) == (words == "5", words if instances > 4 else "only 2")
 
 
 class TestOneInstance:
@@ -108,7 +108,7 @@ class TestOneInstance:
         [row] = best.itertuples()
         over_paths = f"{row.path_low:.3g} to {row.path_high:.3g}"
         assert words["95% interval"] == f"none: one instance (over its paths {over_paths})"
-        assert (words["Instances"], words["Runs"]) == ("only 1", "10")
+        assert (words["Instances measured"], words["Runs"]) == ("only 1", "10")
         assert not row.apart
 
     def test_charts_show_the_interval_over_paths_and_say_so(self, summary: Summary, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ class TestOneInstance:
         summary = summary_of(crossed(error_of, [0], [0]), tmp_path)
         assert summary.points[["low", "high", "path_low", "path_high"]].isna().all(axis=None)
         sheet = best_sheet(best_steps(summary), METRIC)
-        assert [cell.text for cell in sheet.groups[0][0]][4:] == ["none: one instance", "only 1"]
+        assert [cell.text for cell in sheet.groups[0][0]][4:] == ["none: one instance", "-", "only 1"]
 
     def test_one_of_several_tasks(self, tmp_path: Path) -> None:
         rows = crossed(error_of, [0], range(3)) + [

@@ -67,6 +67,40 @@ def test_the_best_series_comes_first_and_is_marked(summary: Summary) -> None:
     assert sheet.notes == [NOTE]
 
 
+def test_rivals_are_compared_with_the_best_on_the_same_instances(tmp_path: Path) -> None:
+    """Errors vary much between instances, but the same way for all series: differences tell them apart."""
+    level = [1.0, 9.0, 1.0, 3.0, 1.0, 5.0, 1.0, 8.0, 1.0, 2.0]
+    slack = {0.0: [0.0] * 10, 0.5: [0.1, 0.2] * 5, 0.9: [2.0, -1.0, 2.0, 1.0, 2.0, 2.0, 2.0, -0.9, 2.0, 1.9]}
+    slack[0.5][3] = 0.25
+    rows = crossed(
+        lambda instance, trace_decay, **_: level[instance] + slack[trace_decay][instance],
+        range(10),
+        [0],
+        trace_decay=slack,
+    )
+    best = best_steps(summary_of(rows, tmp_path)).set_index("series")
+    for decay in (0.5, 0.9):
+        row = best.loc[f"td-lambda, trace_decay {decay}"]
+        measured = stats.ttest_1samp(slack[decay][1::2], 0.0)
+        low, high = measured.confidence_interval(0.975)  # two rivals
+        np.testing.assert_allclose(
+            [row.behind, row.behind_low, row.behind_high], [np.mean(slack[decay][1::2]), low, high], rtol=1e-9
+        )
+    overlap = best.low["td-lambda, trace_decay 0.5"] < best.high["td-lambda, trace_decay 0"]
+    assert overlap
+    assert best.tied.to_dict() == {
+        "td-lambda, trace_decay 0": False,
+        "td-lambda, trace_decay 0.5": False,
+        "td-lambda, trace_decay 0.9": True,
+    }
+
+
+def test_what_diverges_is_not_tied(summary: Summary) -> None:
+    best = best_steps(summary)
+    assert not best.tied.any()
+    assert best["behind"].isna().sum() == best["task"].nunique()
+
+
 def test_few_instances_are_used_for_both(tmp_path: Path) -> None:
     folder = make_sweep(tmp_path / "results").folder
     table = pandas.read_parquet(folder / "runs.parquet")

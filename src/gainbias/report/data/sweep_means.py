@@ -7,6 +7,7 @@ instances and measures them on the other half.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -74,6 +75,11 @@ class Summary:
         return pandas.concat([part.halves for part in self._all], ignore_index=True)
 
     @cached_property
+    def ends(self) -> DataFrame:
+        """Table of errors at the last step: column mean, for each instance (column original) alone."""
+        return pandas.concat([part.ends for part in self._all], ignore_index=True)
+
+    @cached_property
     def _all(self) -> list[SummaryPart]:
         return list(self.parts())
 
@@ -84,14 +90,14 @@ class Summary:
 
     def parts(self) -> Iterator[SummaryPart]:
         """Iterate over the tasks, a few at a time in the order of the table: only these are in memory."""
-        for sums in _summed(self._file, self._keys, self._instances):
-            yield self._part(sums)
-
-    def _part(self, sums: DataFrame) -> SummaryPart:
         series = ["task", "settings", "algorithm", *self._params, "step_size", "c0", "xi"]
-        ends = sums.groupby(series, dropna=False)["step"].transform("max")
-        halves = self._means(sums[sums["step"] == ends], ["step", "half"])
-        return SummaryPart(self._means(sums, ["step"]), halves)
+        for sums, ends in _summed(self._file, self._keys, series, self._instances):
+            at_end = sums.groupby(series, dropna=False)["step"].transform("max") == sums["step"]
+            yield SummaryPart(
+                self._means(sums, ["step"]),
+                self._means(sums[at_end], ["step", "half"]),
+                self._means(ends, ["half", "original"])[[*_NAMES, "half", "original", "mean"]],
+            )
 
     def _means(self, sums: DataFrame, others: list[str]) -> DataFrame:
         """Return means and intervals; curves are told apart by numbers, and named afterwards."""
@@ -108,10 +114,11 @@ class Summary:
 
 
 class SummaryPart(NamedTuple):
-    """The points and halves of some tasks; see `Summary`."""
+    """The points, the halves and the ends of some tasks; see `Summary`."""
 
     points: DataFrame
     halves: DataFrame
+    ends: DataFrame
 
 
 _NAMES = list(Names._fields)
@@ -131,8 +138,8 @@ def best_steps(summary: Summary | SummaryPart) -> DataFrame:
     -------
     DataFrame
         Columns task, metric, series, algorithm, schedule, a, instances, runs, diverged, mean, low, high,
-        path_low, path_high, at_edge and apart, whether the choice was made on other instances. Best series
-        of a task first.
+        path_low, path_high, at_edge and apart, whether the choice was made on other instances; finally
+        those of `_behind`. Best series of a task first.
     """
     points, halves = summary.points, summary.halves
     ends = points.groupby(["task", "series"])["step"].transform("max")
@@ -154,7 +161,47 @@ def best_steps(summary: Summary | SummaryPart) -> DataFrame:
     counts = ["instances", "runs", "diverged"]
     intervals = ["mean", "low", "high", "path_low", "path_high"]
     columns = [*KEYS, "algorithm", "schedule", "a", *counts, *intervals, "at_edge", "apart"]
-    return found[columns].sort_values(BEST_ORDER, ignore_index=True)
+    found = found[columns].sort_values(BEST_ORDER, ignore_index=True)
+    return pandas.concat([found, _behind(found, summary.ends)], axis=1)
+
+
+def _behind(best: DataFrame, ends: DataFrame) -> DataFrame:
+    """Return how far each series is behind the best of its task: differences on the same instances.
+
+    All series run on the same instances, so differences vary less than the errors themselves. The 95% Student
+    intervals hold for all rivals of a task together (Bonferroni's correction). The best one is chosen by the
+    same errors. Even so the series with the least expected error is among those that are tied, in at least
+    95% of all sweeps: it is missing only if one of the others beats it beyond its interval.
+
+    Returns
+    -------
+    DataFrame
+        Columns behind, behind_low and behind_high, nan for the best itself and where too few instances are
+        shared, and tied: whether the series may be as good as the best, and an interval shows it.
+    """
+    wanted = best[[*KEYS, "schedule", "apart"]].assign(row=best.index)
+    errors = ends.merge(wanted, on=[*KEYS, "schedule"])
+    errors = errors[~errors["apart"].astype(bool) | (errors["half"] == 1)]
+    wide = errors.pivot(index=["task", "original"], columns="row", values="mean")
+    found = DataFrame(np.nan, index=best.index, columns=["behind", "behind_low", "behind_high"])
+    for _, rows in best.groupby(["task", "metric"], sort=False):
+        first, *rivals = rows.index
+        for rival in rivals if np.isfinite(best.loc[first, "mean"]) else []:
+            found.loc[rival] = _difference((wide[rival] - wide[first]).dropna().to_numpy(), len(rivals))
+    return found.assign(tied=found["behind_low"] <= 0)
+
+
+def _difference(numbers: Any, rivals: int) -> tuple[float, float, float]:
+    """Return the mean of some differences and its interval, one of several that hold together."""
+    count = len(numbers)
+    if not count or not np.isfinite(numbers).all():
+        return (math.inf if count else math.nan), math.nan, math.nan
+    mean = float(numbers.mean())
+    if count < 2:
+        return mean, math.nan, math.nan
+    level = 1 - (1 - SWEEP_CONFIDENCE) / (2 * rivals)
+    reach = float(student.ppf(level, count - 1) * numbers.std(ddof=1) / math.sqrt(count))
+    return mean, mean - reach, mean + reach
 
 
 def _tasks_to_split(halves: DataFrame) -> list[str]:
@@ -185,17 +232,20 @@ def for_charts(points: DataFrame) -> tuple[DataFrame, list[str]]:
     return points.assign(low=low, high=high), [str(task) for task in points.loc[alone, "task"].unique()]
 
 
-def _summed(file: Any, keys: list[str], instances: DataFrame) -> Iterator[DataFrame]:
+def _summed(
+    file: Any, keys: list[str], series: list[str], instances: DataFrame
+) -> Iterator[tuple[DataFrame, DataFrame]]:
     """Iterate over sums over instances, task by task, as soon as all rows of a task have been read.
 
-    The two halves of the instances are kept apart; each instance is averaged over its paths.
+    The two halves of the instances are kept apart; each instance is averaged over its paths. Beside the sums
+    come the rows of each instance at its last step.
     """
     names = file.schema_arrow.names
     exact = [EXACT_COLUMN] if EXACT_COLUMN in names else []
     seed = ["seed"] if "seed" in names else []
     columns = [*keys, "instance", *seed, "step", "transitions", "error", *exact]
     last = instances.groupby(["task", "settings"], as_index=False)["last_group"].max()
-    waiting, total = DataFrame(), DataFrame()
+    waiting, total, ends = DataFrame(), DataFrame(), DataFrame()
     for group in range(file.num_row_groups):
         rows = file.read_row_group(group, columns=columns).to_pandas()
         rows = rows.merge(instances, on=_INSTANCE, how="left")
@@ -204,12 +254,17 @@ def _summed(file: Any, keys: list[str], instances: DataFrame) -> Iterator[DataFr
         if not whole.any():
             continue
         closed = _averaged(waiting[whole], [*keys, "step", "half", "original"], seed)
+        last_steps = closed.groupby([*series, "original"], dropna=False)["step"].transform("max")
+        ends = pandas.concat([ends, closed[closed["step"] == last_steps]], ignore_index=True)
         total = _added(pandas.concat([total, closed], ignore_index=True), [*keys, "step", "half"])
         waiting = waiting[~whole]
-        ended = total[["task", "settings"]].merge(last, how="left")["last_group"].to_numpy() <= group
+        ended, ended_ends = (
+            table[["task", "settings"]].merge(last, how="left")["last_group"].to_numpy() <= group
+            for table in (total, ends)
+        )
         if ended.any():
-            yield total[ended]
-            total = total[~ended]
+            yield total[ended], ends[ended_ends]
+            total, ends = total[~ended], ends[~ended_ends]
 
 
 def _distinct(file: Any, columns: list[str]) -> DataFrame:
@@ -278,7 +333,7 @@ def _averaged(rows: DataFrame, keys: list[str], seed: list[str]) -> DataFrame:
     exact = grouped["exact_squares"].mean()
     table = pandas.concat([grouped["transitions"].first(), sums, exact], axis=1).reset_index()
     table["total"] /= table["runs"]
-    return table.assign(instances=1, squares=table["total"] ** 2).drop(columns="original")
+    return table.assign(instances=1, squares=table["total"] ** 2)
 
 
 def _added(rows: DataFrame, keys: list[str]) -> DataFrame:

@@ -22,6 +22,7 @@ from gainbias.experiments.statistics import (
 )
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, Archive, MissingDataError, Paper, Score
 from gainbias.report.data.study_claims import MeasureSource, StudyClaim
+from gainbias.tasks.registry import task_title
 
 SCORES = PAPER_SCORES | FAIR_SCORES
 """Every claim is judged under each of these scores under which it makes sense."""
@@ -203,7 +204,7 @@ def _where_it_fails(verdict: ClaimVerdict) -> str:
         return "it fails in every task"
     if count == 0:
         return "it fails occasionally, but in no task in most runs"
-    return f"it fails in {count} of {verdict.num_tasks} tasks: {', '.join(verdict.failing)}"
+    return f"it fails in {count} of {verdict.num_tasks} tasks: {', '.join(map(task_title, verdict.failing))}"
 
 
 def caveat(claim: StudyClaim, score: Score) -> str:

@@ -171,7 +171,8 @@ def sortable_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[
     rows = list(rows)
     numeric = {place for row in rows for place, entry in enumerate(row) if entry.number is not None} - {0}
     cells = [
-        "".join(_cell(entry, place, place in numeric) for place, entry in enumerate(row)) for row in rows
+        "".join(_cell(entry, header[place], place, place in numeric) for place, entry in enumerate(row))
+        for row in rows
     ]
     return framed_table("sortable", caption, header, cells, numeric)
 
@@ -195,14 +196,14 @@ def framed_table(
     )
 
 
-def _cell(entry: Entry, place: int, is_numeric: bool) -> str:
+def _cell(entry: Entry, title: str, place: int, is_numeric: bool) -> str:
     text = f"<strong>{escape(entry.text)}</strong>" if entry.best else escape(entry.text)
     known = entry.number is not None and not math.isnan(entry.number)
     number = f' data-number="{entry.number:.10g}"' if known else ""
     return (
         f'<th scope="row"{number}>{text}</th>'
         if place == 0
-        else f"<td{number}{NUMBER * is_numeric}>{text}</td>"
+        else f'<td{number} data-title="{escape(title)}"{NUMBER * is_numeric}>{text}</td>'
     )
 
 

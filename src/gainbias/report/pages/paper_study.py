@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from pandas import DataFrame
 
 from gainbias.evaluation.estimate import as_precise
 from gainbias.experiments.reproduce import in_method_order, method_title
+from gainbias.experiments.runner import counted
 from gainbias.experiments.statistics import tail_of
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
@@ -31,6 +32,7 @@ from gainbias.report.data.results import (
     refuse_gaps,
 )
 from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
+from gainbias.report.data.verdicts import COUNTS_CONSTANT, OUR_CONSTANTS
 from gainbias.report.figures.style import look_of
 from gainbias.report.pages.frame import (
     MOST_CURVE_POINTS,
@@ -62,6 +64,7 @@ from gainbias.report.verdicts_page import (
     ALL_EXPLAINED,
     HOW_TO_READ,
     ONLY_CONDITIONS,
+    WHAT_COUNTS,
     headline,
     in_the_paper,
     shortfalls,
@@ -91,19 +94,12 @@ def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
         ["chart.js", "maps.js", "page.js"],
         title="Average-reward TD learning: the study rebuilt",
         warning=warning(results.manifest),
-        headline="".join(_folded(*sentences) for sentences in headline(tables.verdicts)),
+        headline=f'<p class="answer">{escape(headline(tables.verdicts, results.manifest))}</p>',
         study=study_section(results.manifest),
-        tables=tables_section(tables),
+        tables=tables_section(tables, is_comparable(results.manifest)),
         verdicts=verdicts_section(tables, paper, results.manifest),
         data=script_data(chart_data(results, paper)),
     )
-
-
-def _folded(held: str, lost: str) -> str:
-    """Return a sentence that unfolds into what did not hold, so that all fit on the first screen."""
-    if not lost:
-        return f"<p>{escape(held)}</p>"
-    return f"<details><summary>{escape(held)}</summary><p>{escape(lost)}</p></details>"
 
 
 def warning(manifest: Mapping[str, Any]) -> str:
@@ -112,6 +108,11 @@ def warning(manifest: Mapping[str, Any]) -> str:
     texts += [emphasised(text) for text in shortfalls(manifest)]
     said = "".join(f"<p>{text}</p>" for text in texts)
     return f'<div class="warning" role="note">{said}</div>' if said else ""
+
+
+def is_comparable(manifest: Mapping[str, Any]) -> bool:
+    """Return whether errors may be compared with the paper's, which come from runs of full length."""
+    return bool(manifest["shorten"] == 1)
 
 
 def study_section(manifest: Mapping[str, Any]) -> str:
@@ -146,8 +147,8 @@ BOLD_NOTE = (
 )
 
 
-def tables_section(tables: StudyTables) -> str:
-    """Return all sortable tables, the most important first."""
+def tables_section(tables: StudyTables, comparable: bool = True) -> str:
+    """Return all sortable tables, the most important first; errors beside the paper's if they compare."""
     grids = []
     for table, lay_out in (
         (tables.distances, distances_grid),
@@ -158,6 +159,8 @@ def tables_section(tables: StudyTables) -> str:
         notes = ["Tasks that were not run are left out."] * (len(kept) < len(table))
         for protocol in kept["protocol"].unique() if len(kept) else []:
             grid = lay_out(kept, protocol)
+            if grid.name == "distances" and not comparable:
+                grid = without_comparison(grid)
             grids.append(grid._replace(notes=[*grid.notes, *notes]))
     if len(tables.summary):
         sheet = summary_sheet(tables.summary)
@@ -199,6 +202,15 @@ def distances_grid(table: DataFrame, protocol: str) -> Grid:
         rows,
         [PROTOCOL_NOTES[protocol], SCORE_NOTE, COMPARED_NOTE, BOLD_NOTE],
     )
+
+
+def without_comparison(grid: Grid) -> Grid:
+    """Return the table of distances without the columns that set our numbers against the paper's."""
+    kept = len(grid.header) - len(COMPARED) + 1
+    notes = [note for note in grid.notes if note != COMPARED_NOTE]
+    said = "Ours: mean ± standard deviation over runs. The paper's numbers stand here in a full study only."
+    rows = [row[:kept] for row in grid.rows]
+    return grid._replace(header=grid.header[:kept], rows=rows, notes=[said, *notes])
 
 
 def conditions_grid(table: DataFrame, protocol: str) -> Grid:
@@ -277,8 +289,13 @@ def _number(value: float) -> Entry:
 def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, Any]) -> str:
     """Return how often each claim of the paper held, first in short, then claim by claim."""
     verdicts = tables.verdicts
-    parts = [_overview(verdicts, paper), f'<p class="hint">{CHOSEN}</p>', "<h3>Claim by claim</h3>"]
-    parts += [_claim(claim, verdicts[verdicts["claim"] == claim.name], paper) for claim in STUDY_CLAIMS]
+    comparable = is_comparable(manifest)
+    parts = [f'<p class="hint">{RULE}</p>', _overview(verdicts, paper, comparable)]
+    parts.append(f'<p class="hint">{CHOSEN} {escape(WHAT_COUNTS)}</p><div id="claims">')
+    for claim in STUDY_CLAIMS:
+        own = verdicts[verdicts["claim"] == claim.name]
+        parts.append(_claim(claim, own, in_the_paper(claim, paper) if comparable else "-"))
+    parts.append("</div>")
     parts.append("<h3>Printed numbers that no choice explains</h3>")
     if manifest["shorten"] != 1:
         parts.append(paragraph(ONLY_CONDITIONS))
@@ -289,17 +306,37 @@ def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, A
 
 CHOSEN = "The protocol inferred was chosen to fit the paper's numbers; nothing else was tuned to agree."
 
+RULE = (
+    "Holds: the 95% Clopper-Pearson interval of the share of runs in which it held lies above one half; "
+    "fails: below. Seems to: there are too few runs for that, or the study was shortened. A claim opens its "
+    "numbers."
+)
+
+MEANINGS = {
+    "fair, quotient": "constant removed",
+    "fair, centred": "stationary mean removed",
+    "fair, full": "constant counts",
+    "literal": "as the text says",
+    "inferred": "as fits the numbers",
+}
+"""What each score means, in half a line."""
+
 OVERVIEW = {
-    "fair, quotient": "Fair, up to a constant",
-    "fair, centred": "Fair, centred",
-    "fair, full": "Fair, full",
+    "fair, quotient": "up to a constant",
+    "fair, centred": "centred",
+    "fair, full": "full",
     **{name: name.capitalize() for name in PAPER_SCORES},
 }
 """Titles of the columns of verdicts: the fair ones first."""
 PRINTED = "By the paper's tables"
 
 
-def _overview(verdicts: DataFrame, paper: Paper) -> str:
+FOOTNOTES = {COUNTS_CONSTANT: "1", OUR_CONSTANTS: "2"}
+"""Caveats of many cells, which stand once below the table, and their marks."""
+
+
+def _overview(verdicts: DataFrame, paper: Paper, with_printed: bool) -> str:
+    """Return the table of verdicts; the column of the paper's own only where it may be compared."""
     found = {(row.claim, row.score): row for row in verdicts.itertuples()}
     has_fair = verdicts["score"].str.startswith("fair").any()
     scores = [name for name in OVERVIEW if (verdicts["score"] == name).any()]
@@ -309,64 +346,92 @@ def _overview(verdicts: DataFrame, paper: Paper) -> str:
     for claim in STUDY_CLAIMS:
         link = f'<a href="#view=verdicts&amp;claim={claim.name}">{typeset(claim.text)}</a>'
         own = {score: found.get((claim.name, score)) for score in (*scores, "fair")}
-        shared = _shared_caveat(row for row in own.values() if row is not None)
-        said = f'<p class="caveat">{escape(shared[:1].upper() + shared[1:])}.</p>' if shared else ""
-        cells = _verdict_cells(own, scores, shared)
-        printed = f'<td data-title="{PRINTED}">{escape(in_the_paper(claim, paper))}</td>'
-        rows.append(f'<th scope="row">{link}{said}</th>{cells}{printed}')
-    header = ["Claim", *(OVERVIEW[name] for name in scores), PRINTED]
-    return framed_table("overview", "In how many runs each claim held", header, rows)
+        cells = _verdict_cells(own, scores)
+        printed = f'<td data-title="{PRINTED}">{escape(in_the_paper(claim, paper))}</td>' * with_printed
+        rows.append(f'<tr><th scope="row">{link}</th>{cells}{printed}</tr>')
+    body = "\n".join(rows)
+    caption = "In how many runs each claim held"
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table class="overview">'
+        f"<caption>{caption}</caption><thead>{_overview_head(scores, with_printed)}</thead>\n"
+        f"<tbody>{body}</tbody></table></div>{_footnotes(verdicts)}"
+    )
 
 
-def _shared_caveat(rows: Iterable[Any]) -> str:
-    """Return the caveats that all verdicts on a claim share: they are shown once, beside the claim."""
-    found = [row.caveat.split("; ") for row in rows]
-    return "; ".join(words for words in found[0] if all(words in own for own in found)) if found else ""
+def _overview_head(scores: Sequence[str], with_printed: bool) -> str:
+    """Return the head of the table of verdicts: the fair columns stand under one title."""
+    fair = [score for score in scores if score.startswith("fair,")]
+    tall = ' rowspan="2"' if fair else ""
+    group = f'<th scope="colgroup" colspan="{len(fair)}">Fair scoring</th>' if fair else ""
+    titled = {score: f"{escape(OVERVIEW[score])}<small>{escape(MEANINGS[score])}</small>" for score in scores}
+    others = "".join(
+        f'<th scope="col"{tall}>{title}</th>' for score, title in titled.items() if score not in fair
+    )
+    printed = f'<th scope="col"{tall}>{PRINTED}</th>' * with_printed
+    first = f'<tr><th scope="col"{tall}>Claim</th>{group}{others}{printed}</tr>'
+    second = "".join(f'<th scope="col">{titled[score]}</th>' for score in fair)
+    return first + (f"<tr>{second}</tr>" if fair else "")
 
 
-def _verdict_cells(own: Mapping[str, Any], scores: Sequence[str], shared: str) -> str:
+def _footnotes(verdicts: DataFrame) -> str:
+    """Return the caveats to which marks in the table refer."""
+    used = {words for caveat in verdicts["caveat"] for words in caveat.split("; ")}
+    return "".join(
+        f'<p class="hint"><sup>{mark}</sup> {escape(words[:1].upper() + words[1:])}.</p>'
+        for words, mark in FOOTNOTES.items()
+        if words in used
+    )
+
+
+def _verdict_cells(own: Mapping[str, Any], scores: Sequence[str]) -> str:
     """Return the cells of a claim; one covers all fair metrics if the verdict does not depend on them."""
     fair = [score for score in scores if score.startswith("fair,")]
     others = [score for score in scores if score not in fair]
-    cells = [_verdict_cell(own[score], shared, OVERVIEW[score]) for score in others]
+    cells = [_verdict_cell(own[score], OVERVIEW[score]) for score in others]
     if own["fair"] is None:
-        return "".join([_verdict_cell(own[score], shared, OVERVIEW[score]) for score in fair] + cells)
-    return "".join([_verdict_cell(own["fair"], shared, "Fair", len(fair)), *cells])
+        return "".join([_verdict_cell(own[score], f"Fair: {OVERVIEW[score]}") for score in fair] + cells)
+    return "".join([_verdict_cell(own["fair"], "Fair", len(fair)), *cells])
 
 
-def _verdict_cell(row: Any, shared: str, title: str, columns: int = 1) -> str:
+def _verdict_cell(row: Any, title: str, columns: int = 1) -> str:
     """Return a cell with its title, which is shown where the screen is too narrow for columns."""
     titled = f'<td data-title="{title}"'
     if row is None:
-        return f"{titled}>-</td>"
+        return f"{titled}>not tested</td>"
     wide = f' colspan="{columns}"' if columns > 1 else ""
-    caveat = "; ".join(words for words in row.caveat.split("; ") if words not in shared.split("; "))
-    said = f'<p class="caveat">({escape(caveat)})</p>' if caveat else ""
+    marks = ",".join(FOOTNOTES[words] for words in row.caveat.split("; ") if words)
+    said = f'<sup title="{escape(row.caveat)}">{marks}</sup>' if marks else ""
     return f"{titled}{wide}>{badge(row.word)} {row.held} of {row.of}{said}</td>"
 
 
-def _claim(claim: StudyClaim, verdicts: DataFrame, paper: Paper) -> str:
+def _claim(claim: StudyClaim, verdicts: DataFrame, printed: str) -> str:
     numbers = ", ".join(name.removeprefix("finding-") for name in claim.findings)
     parts = [paragraph(f"{claim.where}. Findings: {numbers}.")]
     if claim.about == "conditions":
         parts.append(paragraph(FIRST_INSTANCES))
-    printed = in_the_paper(claim, paper)
     if printed != "-":
         parts.append(paragraph(f"By the paper's own tables: in {printed}."))
     if verdicts.empty:
         parts.append(paragraph("The stored runs are not enough to judge this."))
     else:
-        rows = [_verdict_row(row) for row in verdicts.itertuples()]
-        parts.append(framed_table("reasons", claim.text, verdict_header(claim), rows))
+        header = verdict_header(claim)[:-1]
+        rows = [_verdict_row(row, header[2:]) for row in verdicts.itertuples()]
+        parts.append(framed_table("reasons", claim.text, header, rows))
     summary = f"<summary>{typeset(claim.text)}</summary>"
     return f'<details class="claim" data-claim="{claim.name}">{summary}{"".join(parts)}</details>'
 
 
-def _verdict_row(row: Any) -> str:
-    score, word, *others = verdict_texts(row)
-    cells = "".join(f"<td>{typeset(text)}</td>" for text in others)
+def _verdict_row(row: Any, titles: Sequence[str]) -> str:
+    score, word, *others, why = verdict_texts(row)
+    cells = "".join(
+        f'<td data-title="{escape(name)}">{typeset(text)}</td>'
+        for name, text in zip(titles, others, strict=True)
+    )
     said = badge(row.word) + escape(word.removeprefix(row.word))
-    return f'<th scope="row">{escape(score)}</th><td>{said}</td>{cells}'
+    title = f"Fair, {OVERVIEW[score]}" if score.startswith("fair,") else score.capitalize()
+    reason = f'</tr><tr class="why"><td colspan="{len(others) + 2}">Why not: {typeset(why)}</td>'
+    first = f'<th scope="row">{escape(title)}</th><td>{said}</td>{cells}'
+    return first + reason * bool(row.reason)
 
 
 def _plain_table(sheet: Sheet) -> str:
@@ -406,7 +471,7 @@ def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
         "protocols": {name: _opening(name) for name in _protocols(results)},
         "curves": _curves(points),
         "maps": map_data(results),
-        "printed": _printed(paper),
+        "printed": _printed(paper) if is_comparable(results.manifest) else {},
         "thinned": bool(points.groupby(STUDY_CURVE_COLUMNS, observed=True).size().max() > MOST_CURVE_POINTS),
     }
 
@@ -477,6 +542,17 @@ def curve_points(runs: DataFrame) -> DataFrame:
     )
 
 
+def spread_words(runs: int) -> str:
+    """Return what the band of a curve covers.
+
+    Examples
+    --------
+    >>> spread_words(8), spread_words(30)
+    ('range of 8 runs', 'middle 80% of 30 runs')
+    """
+    return f"middle 80% of {runs} runs" if tail_of(runs) else f"range of {counted(runs, 'run')}"
+
+
 def _curves(points: DataFrame) -> dict[str, Any]:
     curves: dict[str, Any] = {}
     for (protocol, task, algorithm, *metric), rows in points.groupby(
@@ -486,6 +562,7 @@ def _curves(points: DataFrame) -> dict[str, Any]:
         found = curves.setdefault(protocol, {}).setdefault(task, {}).setdefault(algorithm, {"errors": {}})
         found["steps"], found["transitions"] = rows["step"].tolist(), rows["transitions"].tolist()
         found["runs"] = int(rows["runs"].iloc[-1])
+        found["spread"] = spread_words(found["runs"])
         found["errors"]["|".join(metric)] = {
             **{name: [short(number) for number in rows[name]] for name in ("mean", "low", "high")},
             "diverged": int(rows["diverged"].iloc[-1]),

@@ -3,6 +3,7 @@
 // Learning curves: what is drawn is a function of the data and the state of the page.
 const Chart = (() => {
   const EVERY_TASK = "every-task";
+  const MOST_BANDS = 3; // more of them overlap: then only that of the line under the mouse is drawn
   const PRINTED_ZERO = 0.005; // the paper rounds to two decimals: 0.00 means less than this
   const DECADES = 3; // number of last decades that are shown: before them next to nothing is learned
   const MARK_WIDTH = 0.12; // of a decade, for each of the paper's end points
@@ -10,7 +11,7 @@ const Chart = (() => {
   const KINDS = { paper: "", full: ", full", centred: ", centred", quotient: ", up to a constant" };
 
   const { axis, isWide, plain, readable, style } = Common;
-  const digits = (number) => Common.digits(number, "diverged");
+  const digits = (number, count = 4) => Common.digits(Number.isFinite(number) ? Number(number.toPrecision(count)) : number, "diverged");
 
   const asPrinted = ([mean, spread]) => `${mean.toFixed(2)} ± ${spread.toFixed(2)}`;
 
@@ -42,7 +43,7 @@ const Chart = (() => {
       x: curve.x,
       y: curve.mean,
       customdata: curve.mean.map((mean, place) =>
-        [mean, curve.low[place], curve.high[place]].map(digits)),
+        [mean, curve.low[place], curve.high[place]].map((number) => digits(number))),
       line: { color: colourOf(algorithm), dash: algorithm.dashes, width: algorithm.width },
       hovertemplate: "%{customdata[0]} (%{customdata[1]} to %{customdata[2]})",
     };
@@ -92,7 +93,7 @@ const Chart = (() => {
     const last = Math.log10(end);
     const shared = { ...axis(), type: "log", tickfont: { size: 12 } };
     layout[`xaxis${suffix}`] = { ...shared, anchor: `y${suffix}`, domain: [corner.x, corner.x + size.x],
-      range: [last - DECADES, last + strip], hoverformat: ",d", unifiedhovertitle: { text: `%{x:,d} ${state.axis}` }, dtick: 1, exponentformat: "power", showgrid: false };
+      range: [last - DECADES, last + strip], hoverformat: ",d", unifiedhovertitle: { text: `%{x:,d} ${state.axis}` }, dtick: 1, ...(end < 1e6 ? { tickformat: ",d" } : { exponentformat: "power" }), tickangle: 0, showgrid: false };
     const range = heights(data, curves, Object.fromEntries(names.map((name) => [name, printed[name]])), end / 10 ** DECADES);
     layout[`yaxis${suffix}`] = { ...shared, ...Common.logarithmic(...range.map((power) => 10 ** power)), anchor: `x${suffix}`,
       domain: [corner.y, corner.y + size.y], range };
@@ -106,9 +107,17 @@ const Chart = (() => {
     const bottom = 10 ** layout[`yaxis${suffix}`].range[0];
     const bandOf = ([name, { x, low, high }]) =>
       ({ ...axes, ...Common.downTo(bottom, Common.band(x, low, high, colourOf(data.algorithms[name]))) });
-    const bands = [...curves].filter(([name]) => !data.algorithms[name].isFloor).map(bandOf);
+    const banded = [...curves].filter(([name]) => !data.algorithms[name].isFloor);
+    const bands = banded.map((curve) => ({ ...bandOf(curve), visible: banded.length <= MOST_BANDS, meta: plain(data.algorithms[curve[0]].title) }));
     const lines = [...curves].map(([name, curve]) => lineOf(data, name, curve, axes));
     return [...bands, ...lines, ...endPointsOf(data, state, printed, names, end, axes)];
+  }
+
+  // Show the band of one algorithm among many, or none.
+  function showBand(element, title) {
+    const bands = element.data.map((trace, place) => [trace, place]).filter(([{ meta }]) => meta);
+    if (bands.length <= MOST_BANDS) return;
+    Plotly.restyle(element, { visible: bands.map(([{ meta }]) => meta === title) }, bands.map(([, place]) => place));
   }
 
   const yTitle = (state) => `Distance to ${TARGETS[state.target]}${KINDS[state.kind]}`;
@@ -151,5 +160,5 @@ const Chart = (() => {
     return Common.draw(element, traces, layout, alone && isWide(element));
   }
 
-  return { EVERY_TASK, asPrinted, colourOf, curveOf, digits, draw, printedOf, shownCurves, yTitle };
+  return { EVERY_TASK, MOST_BANDS, asPrinted, colourOf, curveOf, digits, draw, printedOf, showBand, shownCurves, yTitle };
 })();

@@ -39,14 +39,14 @@ const Maps = (() => {
   }
 
   // What lies far outside must not hide all else, so colours follow the inverse hyperbolic sine.
-  function scales(map) {
+  function scales(map, isWide) {
     const { least, most, span, middle } = rangeOf(map);
     const value = (number) => Math.asinh(number / middle);
     const difference = (number) => Math.asinh((FINE * number) / span);
     const round = 10 ** Math.floor(Math.log10(span));
-    const small = [-round, -round / 10, 0, round / 10, round];
+    const small = isWide ? [-round, -round / 10, 0, round / 10, round] : [-round, 0, round];
     const bar = (title, ticks, place) => ({ title: { text: title, side: "top", font: { size: 12 } },
-      tickvals: ticks.map(place), ticktext: ticks.map((tick) => digits(Number(tick.toPrecision(3)))) });
+      tickvals: ticks.map(place), ticktext: ticks.map((tick) => digits(Number(tick.toPrecision(isWide ? 3 : 2)))), tickangle: 0 });
     const known = least < 0 && most > 0 ? [least, 0, most] : [least, most];
     return {
       value, difference,
@@ -84,7 +84,7 @@ const Maps = (() => {
     const width = element.clientWidth - 24;
     const shape = { width: Math.max(...map.columns) + 1, height: Math.max(...map.rows) + 1 };
     const { several, size, height, corner, right } = arrangement(map, shape, width);
-    const { value, difference, coloraxis, coloraxis2 } = scales(map);
+    const { value, difference, coloraxis, coloraxis2 } = scales(map, width > 640);
     // Bars as long as there is room for, the second one below the differences.
     const length = Math.min(260, Math.max(right, 300) / 2 - 30);
     const bar = { orientation: "h", thickness: 10, lenmode: "pixels", len: length, y: -10 / height, yanchor: "top",

@@ -135,7 +135,7 @@
   }
 
   function hint() {
-    const parts = ["Lines are means over runs, bands the middle 80% of them (all, if they are few)."];
+    const parts = [`Lines are means over runs, bands the ${spreadOf()}; with more than ${Chart.MOST_BANDS} lines, point at a name to see its band.`];
     if (state.kind === "paper") {
       parts.push("As in the paper: the full error for double and single chain and least squares, modulo",
         "constants for the others. Marks on the right are the paper's printed end points; an arrow means 0.00.");
@@ -145,22 +145,28 @@
     return parts.join(" ");
   }
 
+  const spreadOf = () => [...new Set(Object.values(data.curves[state.protocol]).flatMap((task) =>
+    Object.values(task).map(({ spread }) => spread)))].join(" or ");
+
   // The same in words: the chart says nothing to those who cannot see it.
   function showEnds(curves) {
     find("#ends").hidden = !curves;
     if (!curves) return;
     const printed = Chart.printedOf(data, state, state.task);
-    const header = ["Algorithm", "Mean error at the end", "Middle 80%", "Runs", "Diverged", "Printed in the paper"];
-    const table = make("table");
+    const hasPrinted = Object.keys(printed).length > 0;
+    const header = ["Algorithm", "Mean error at the end", spreadOf().replace(/^./, (letter) => letter.toUpperCase()), "Runs", "Diverged",
+      ...(hasPrinted ? ["Printed in the paper"] : [])];
+    const table = make("table", "", { class: "cards" });
     const head = make("tr");
     head.append(...header.map((title) => make("th", title, { scope: "col" })));
     const body = make("tbody");
     for (const [name, curve] of curves) {
-      const [mean, low, high] = ["mean", "low", "high"].map((part) => Chart.digits(curve[part].at(-1)));
+      const [mean, low, high] = ["mean", "low", "high"].map((part) => Chart.digits(curve[part].at(-1), 2));
       const paper = printed[name] ? Chart.asPrinted(printed[name]) : "-";
       const row = make("tr");
       row.append(make("th", data.algorithms[name].title, { scope: "row" }),
-        ...[mean, `${low} to ${high}`, curve.runs, curve.diverged, paper].map((text) => make("td", text)));
+        ...[mean, `${low} to ${high}`, curve.runs, curve.diverged, paper].slice(0, header.length - 1)
+          .map((text, place) => make("td", text, { "data-title": header[place + 1] })));
       body.append(row);
     }
     table.append(make("caption", "At the end of the curves"), make("thead"), body);
@@ -179,7 +185,7 @@
   function showClaim() {
     const claim = findAll(".claim").find((details) => details.dataset.claim === state.claim);
     if (!claim) return;
-    claim.open = true;
+    for (const other of findAll(".claim")) other.open = other === claim;
     claim.scrollIntoView({ block: "start" });
   }
 
@@ -203,6 +209,11 @@
     // A protocol has a metric and a target of its own; a table, columns.
     Common.listen(change, (name, value) =>
       ({ protocol: data.protocols[value], table: { sort: 0 } })[name] ?? {});
+    for (const label of findAll("#algorithms label")) {
+      const title = Common.plain(data.algorithms[label.querySelector("input").value].title);
+      for (const name of ["pointerenter", "focusin"]) label.addEventListener(name, () => Chart.showBand(find("#chart"), title));
+      for (const name of ["pointerleave", "focusout"]) label.addEventListener(name, () => Chart.showBand(find("#chart")));
+    }
     find("#frame").addEventListener("input", ({ target }) => {
       pause();
       change({ frame: Number(target.value) });
