@@ -33,7 +33,7 @@ class TestMarks:
             assert "typed this" in text, name
             assert re.search(r'Seed 3|"seed": 3', text), name
         assert problems((folder / "claims.tex").read_text()) == []
-        assert (folder / "claims.md").read_text().startswith(f"**{QUICK}: these 2 claims.")
+        assert (folder / "claims.md").read_text().startswith(f"**{QUICK}: wider intervals")
         page = (folder / "index.html").read_text()
         assert '<p class="warning" role="note">' + QUICK in page
         assert "Average of rewards (quick look)" in page
@@ -64,7 +64,7 @@ class TestMarks:
 
     def test_some_quick_ones_among_others(self, quick):
         mixed = [quick[0], replace(quick[1], quick=False)]
-        assert notice(mixed).startswith(f"{QUICK}: {quick[0].id}. ")
+        assert notice(mixed).startswith(f"{QUICK} of {quick[0].id}: ")
 
     def test_what_is_not_recorded_is_not_called_the_full_test(self, tmp_path, quick):
         old = [

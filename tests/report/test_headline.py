@@ -38,7 +38,7 @@ def test_page():
     page = claims_markdown([a_result(), a_result(3.0)])
     assert "| an-id | Text. | **holds** |" in page
     assert "| an-id | Text. | **fails** |" in page
-    assert r"| \|x\| of it | 1.000 | 1.000 to 1.000 | at most 2 | holds |" in page
+    assert r"| \|x\| of it | 1.000 |  | exact | at most 2 | holds |" in page
     assert "See [What we found in the paper](paper.md): 3." in page
 
 

@@ -21,7 +21,7 @@ from gainbias.evaluation.compare import doubt_in_words, saving_in_words
 from gainbias.evaluation.estimate import in_percent, with_interval
 from gainbias.evaluation.series_estimate import level_in_words, number_in_words, quantile_in_words
 from gainbias.evaluation.values.methods import NoLearning
-from gainbias.experiments.claims.claim import ClaimResult, notice
+from gainbias.experiments.claims.claim import ClaimResult, notice_and_origin
 from gainbias.model.solve.solution import Solution
 from gainbias.model.solve.variance import knows_no_variance
 from gainbias.report.claims import part_cells
@@ -46,7 +46,7 @@ def show_demo(answer: dict[str, Any]) -> None:
     table = Table(Column("data and question"), "answer", "exact", show_lines=True)
     for one in answer["answers"]:
         asked = f"{one['have']}. {one['question']}"
-        table.add_row(escape(asked[:1].upper() + asked[1:]), escape(one["answer"]), f"{one['exact']:.6g}")
+        table.add_row(escape(asked[:1].upper() + asked[1:]), escape(one["answer"]), one["shown_exact"])
     Screen().print(table, Text(f"open {answer['page']} in a browser", overflow="fold"))
 
 
@@ -435,7 +435,7 @@ def _all_warnings(answer: dict[str, Any]) -> list[str]:
 def show_claims(answer: list[dict[str, Any]]) -> None:
     """Show each claim with its verdict; if this is not the full test, say so above and below."""
     results = [ClaimResult.from_dict(stored) for stored in answer]
-    told, console = notice(results), Screen()
+    told, console = notice_and_origin(results), Screen()
     if told:
         console.print(Text(told, style="bold"))
     _show_claims(console, results)
@@ -450,6 +450,7 @@ def _show_claims(console: Screen, results: list[ClaimResult]) -> None:
             Column("measured", overflow="fold"),
             "figure",
             "interval",
+            "what it is",
             "claimed",
             "verdict",
             title=escape(result.id),

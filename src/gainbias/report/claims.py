@@ -8,16 +8,15 @@ folder before the work begins, and `read_claims` reads the results again.
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlencode
 
 import gainbias
-from gainbias.evaluation.estimate import as_precise
 from gainbias.experiments.claims.claim import (
     QUICK,
     Chart,
@@ -26,7 +25,9 @@ from gainbias.experiments.claims.claim import (
     Part,
     Verdict,
     claimed_in_words,
+    figures,
     notice,
+    notice_and_origin,
 )
 from gainbias.experiments.claims.registry import CLAIMS
 from gainbias.experiments.results import MADE_WITH
@@ -144,7 +145,7 @@ def store_claims(results: Sequence[ClaimResult], folder: Path, overwrite: bool =
     stored, text, for_print = folder / CLAIMS_FILE, folder / "claims.md", folder / "claims.tex"
     answer = json.dumps([result.to_dict() for result in results], indent=1) + "\n"
     write_whole(stored, answer.encode())
-    told, sheet = notice(results), claims_sheet(results)
+    told, sheet = notice_and_origin(results), claims_sheet(results)
     write_whole(text, ((f"**{told}**\n\n" if told else "") + claims_markdown(results)).encode())
     marked = sheet._replace(caption=f"{sheet.caption} {told}".strip())
     write_whole(for_print, latex(marked).encode() + b"\n")
@@ -183,7 +184,7 @@ def read_claims(path: Path) -> list[ClaimResult]:
 
 
 CLAIM_HEADER = ("Claim", "What the paper says", "Verdict")
-PART_HEADER = ("Measured", "Figure", "Interval", "Claimed", "Verdict")
+PART_HEADER = ("Measured", "Figure", "Interval", "What it is", "Claimed", "Verdict")
 """Titles of the columns, in the table of all claims and in the table of measurements for one."""
 
 
@@ -203,7 +204,7 @@ def claims_markdown(results: Sequence[ClaimResult]) -> str:
             f"**{result.verdict.capitalize()}.** {result.reason}{_see(result)}",
             "",
             _row(*PART_HEADER),
-            "|---|---|---|---|---|",
+            "|---|---|---|---|---|---|",
             *(_row(*part_cells(result.id, part)) for part in result.parts),
         ]
     return "\n".join(lines) + "\n"
@@ -228,38 +229,23 @@ def claims_sheet(results: Sequence[ClaimResult]) -> Sheet:
             [[TableCell(name), *map(TableCell, cells)] for name, cells in zip(names, judged, strict=True)]
         )
     return Sheet(
-        "claims", "Headline claims of the paper, measured.", ["Claim", *PART_HEADER], groups, text_columns=6
+        "claims", "Headline claims of the paper, measured.", ["Claim", *PART_HEADER], groups, text_columns=7
     )
 
 
-def part_cells(claim: str, part: Part) -> tuple[str, str, str, str, str]:
+def part_cells(claim: str, part: Part) -> tuple[str, str, str, str, str, str]:
     """Return what a table says about a measured figure of a claim, column by column of `PART_HEADER`."""
-    numbers = (part.value, part.low, part.high)
-    is_long = max(map(abs, numbers)) >= POWER_OF_TEN_FROM
-    is_range = 0.0 < MOST_TIMES * part.low < part.high  # over orders of magnitude: its width says little
-    if 0.0 < part.high - part.low < math.inf and not (is_long or is_range):
-        figure, low, high = as_precise(numbers, part.high - part.low)
-    else:
-        figure, low, high = map(_number_text, numbers)
+    figure, low, high = figures(part.value, part.low, part.high)
+    interval = f"{low} to {high}" if part.low < part.high else ""
     said = claimed_in_words(CLAIMS[claim].said if claim in CLAIMS else {}, part)
-    return part.name, figure, f"{low} to {high}", said, part.verdict or ""
-
-
-POWER_OF_TEN_FROM = 1e5
-"""Numbers from here on are written with powers of ten."""
-
-MOST_TIMES = 10.0
-"""Digits follow the width of an interval, unless its upper end is more than this times its lower one."""
-
-
-def _number_text(value: float) -> str:
-    if value == 0.0 or 1e-3 <= abs(value) < POWER_OF_TEN_FROM:
-        return f"{value:.3f}"
-    return f"{value:.1e}"
+    return part.name, figure, interval, part.ends, said, part.verdict or ""
 
 
 HEIGHTS = {"two-column": 3.2, "one-column": 3.0}
 """Of charts, in inches; in one column the legend is below."""
+
+DASHES = ("--", ":", "-.")
+"""Of predictions, one after the other."""
 
 CLAIM_STYLES = [LineStyle(colour, marker) for colour, marker in zip(OKABE_ITO, MARKS, strict=True)]
 """For lines that are not named after an algorithm."""
@@ -274,9 +260,8 @@ def draw_chart(chart: Chart, size: str = "two-column") -> Figure:
         for line, look in zip(chart.lines, _looks(chart), strict=True):
             if not line.reference:
                 _draw_line(axes, line, look)
-        for line in chart.lines:
-            if line.reference:
-                axes.plot(line.x, line.y, color=FAINT, linewidth=0.9, label=line.name, zorder=1)
+        for line, dashes in zip((line for line in chart.lines if line.reference), cycle(DASHES)):
+            axes.plot(line.x, line.y, color=FAINT, linewidth=0.9, linestyle=dashes, label=line.name, zorder=1)
         axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y, xscale=chart.x_axis, yscale=chart.y_axis)
         if size == "two-column":
             figure.legend(loc="outside right upper", ncols=1)
@@ -345,10 +330,20 @@ def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
         title="Headline claims of the paper, measured",
         answer=in_short(results, _link),
         warning=f'<p class="warning" role="note">{escape(told)}</p>' if (told := notice(results)) else "",
-        claims="\n".join(_section(result, is_open=len(results) == 1) for result in results),
+        claims="\n".join(_section(each, is_open=len(results) == 1) for each in _failing_first(results)),
+        several=escape(SEVERAL),
         made=definitions(made),
         data=script_data({result.id: [_chart_data(chart) for chart in result.charts] for result in results}),
     )
+
+
+SEVERAL = (
+    "Each interval is for its own figure: nothing is corrected for several claims with several figures each."
+)
+
+
+def _failing_first(results: Sequence[ClaimResult]) -> list[ClaimResult]:
+    return sorted(results, key=lambda each: ("fails", "undecided", "holds").index(each.verdict))
 
 
 def _link(claim: str) -> str:
@@ -364,10 +359,13 @@ def in_short(results: Sequence[ClaimResult], named: Callable[[str], str] = str) 
     --------
     >>> from types import SimpleNamespace
     >>> verdicts = {"rate": "holds", "dimension": "holds", "eta-order": "fails"}
-    >>> in_short([SimpleNamespace(id=name, verdict=word, quick=True) for name, word in verdicts.items()])
+    >>> in_short([SimpleNamespace(id=k, verdict=word, quick=True, parts=()) for k, word in verdicts.items()])
     'Quick look: 2 of 3 claims hold. 1 fails: eta-order.'
     """
-    found = {word: [named(each.id) for each in results if each.verdict == word] for word in get_args(Verdict)}
+    found: dict[str, list[str]] = {word: [] for word in get_args(Verdict)}
+    for each in results:
+        is_open = each.verdict == "fails" and any(part.verdict == "undecided" for part in each.parts)
+        found[each.verdict].append(named(each.id) + " (in part undecided)" * is_open)
     held = len(found["holds"])
     mark = "Quick look: " if any(each.quick for each in results) else ""
     said = f"{mark}{held} of {len(results)} claims {'holds' if held == 1 else 'hold'}."
@@ -383,8 +381,11 @@ def _section(result: ClaimResult, is_open: bool) -> str:
     for part in result.parts:
         name, *cells, verdict = part_cells(result.id, part)
         marked = [*map(typeset, cells), badge(verdict) if verdict else ""]
-        kinds = [NUMBER, NUMBER, "", ""]  # a figure, its interval, what is claimed, and the verdict
-        cells = [f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, marked, strict=True)]
+        kinds = [NUMBER, NUMBER, "", "", ""]  # a figure, its interval, what that is, the claim, the verdict
+        cells = [
+            f'<td{kind} data-title="{title}">{cell}</td>'
+            for kind, title, cell in zip(kinds, PART_HEADER[1:], marked, strict=True)
+        ]
         rows.append(f'<th scope="row">{typeset(name)}</th>{"".join(cells)}')
     charts = "".join(
         f'<div class="chart" role="img" aria-label="{escape(_in_words(chart))}"></div>'
@@ -394,7 +395,7 @@ def _section(result: ClaimResult, is_open: bool) -> str:
     table = framed_table("parts", caption, PART_HEADER, rows, numeric=(1, 2))
     name = f'<span class="name">{escape(result.id)}</span>'
     claim = f"<span>{typeset(result.text)}{_evidence(result)}</span>"
-    summary = f"<summary>{name}{badge(result.verdict)}{claim}</summary>"
+    summary = f"<summary>{badge(result.verdict)}{claim}{name}</summary>"
     return (
         f'<details class="claim" data-claim="{escape(result.id)}"{" open" * is_open}>{summary}'
         f"<p>{typeset(result.reason.removeprefix(f'{QUICK}: '))}</p>{charts}{table}"
@@ -417,10 +418,14 @@ def _evidence(result: ClaimResult) -> str:
     deciding = [part for part in judged if part.verdict == result.verdict]
     if not deciding:
         return ""
-    name, figure, interval, claimed, _ = part_cells(result.id, deciding[0])
-    ends = f" ({interval})" if deciding[0].low < deciding[0].high else ""
-    more = f", and {len(judged) - 1} more" if len(judged) > 1 else ""
-    return f'<span class="evidence">{typeset(f"{figure}{ends}; claimed {claimed}: {name}{more}")}</span>'
+    name, figure, interval, _, claimed, _ = part_cells(result.id, deciding[0])
+    words = f"{name[:1].upper()}{name[1:]}: {figure}{f' ({interval})' * bool(interval)}, claimed {claimed}."
+    open_ = [part.name for part in judged if part.verdict == "undecided" != result.verdict]
+    if open_:
+        words += f" Undecided: {'; '.join(open_)}."
+    if more := len(judged) - 1 - len(open_):
+        words += f" {more} more figure{'s' * (more > 1)}."
+    return f'<span class="evidence">{typeset(words)}</span>'
 
 
 def _in_words(chart: Chart) -> str:

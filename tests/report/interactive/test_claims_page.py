@@ -66,9 +66,11 @@ def test_a_damaged_file_is_named(tmp_path, capsys, content):
 class TestWhatIsClaimed:
     def test_it_is_not_the_mark_at_which_a_claim_passes(self, stored):
         html = unescape(re.sub(r"<[^>]*>", "", claims_html(stored, MADE)))
-        assert "1.941 (1.916 to 1.966); claimed at most 2; passes up to 2.1: double-chain" in html
-        assert "claimed at most 4; passes up to 4.1: single-chain" in html
-        assert "0.2264 (0.2252 to 0.2275); claimed 0.2; holds within the tolerance of 0.1: double" in html
+        assert (
+            "Double-chain, slow chain: 1.941 (1.916 to 1.966), claimed at most 2; passes up to 2.1." in html
+        )
+        assert "claimed at most 4; passes up to 4.1." in html
+        assert "0.2264 (0.2252 to 0.2275), claimed 0.2 ± 0.1; differs by 0.026. 14 more figures." in html
         assert "claimed at most 2.1" not in html
 
     def test_every_mark_with_room_for_errors_has_its_claim(self, stored):
@@ -81,19 +83,38 @@ class TestWhatIsClaimed:
 
     def test_digits_follow_the_interval(self):
         part = Part("power", -0.305, -2.595, 1.985, "at most 0.1", "undecided")
-        assert part_cells("parity-answer", part)[1:4] == (
-            "-0.3",
-            "-2.6 to 2.0",
-            "at most 0; passes up to 0.1",
-        )
-        assert part_cells("", Part("ratio", 0.04, 0.003, 2.5))[1:3] == ("0.040", "0.003 to 2.500")
+        cells = part_cells("parity-answer", part)
+        assert cells[1:3] == ("-0.3", "-2.6 to 2.0")
+        assert cells[4] == "at most 0; passes up to 0.1"
+        assert part_cells("", Part("ratio", 0.04, 0.003, 2.5))[1:3] == ("0.04", "0.003 to 2.5")
+        assert part_cells("", Part("one", 1.0, 1.0 - 4e-9, 1.0 + 4e-9))[1:3] == ("1.0000", "0.9999 to 1.0001")
+        assert part_cells("", Part("rounding", 2.7e-16, 2.7e-16, 2.7e-16))[1:3] == ("2.7e-16", "")
+
+    def test_an_interval_says_what_it_is(self, stored):
+        known = {
+            "exact",
+            "range",
+            "95% interval",
+            "fit of a line",
+            "4 standard errors",
+            "tenth of the spread",
+        }
+        assert {part.ends for each in stored for part in each.parts} == known
+        assert all((part.ends == "exact") == (part.low == part.high) for x in stored for part in x.parts)
+
+    def test_a_figure_whose_interval_misses_what_is_claimed_is_not_said_to_be_that(self, stored):
+        rate = next(each for each in stored if each.id == "rate")
+        assert "the power is" not in rate.reason
+        assert "differs from min(1, 2 a eta1) by 0.028 at most; the tolerance is 0.1." in rate.reason
 
 
 class TestInABrowser:
     def test_verdicts_are_the_stored_ones(self, window, stored):
         window.open()
         names, verdicts = (window.texts(f".claim > summary > {kind}") for kind in (".name", ".verdict"))
-        assert list(zip(names, verdicts, strict=True)) == [(each.id, each.verdict) for each in stored]
+        shown = list(zip(names, verdicts, strict=True))
+        assert sorted(shown) == sorted((each.id, each.verdict) for each in stored)
+        assert verdicts == sorted(verdicts, key=["fails", "undecided", "holds"].index)
         assert window.complaints() == []
         assert [x for x in window.requests() if not x.startswith(("file:", "data:", "blob:"))] == []
 
@@ -135,11 +156,19 @@ class TestInABrowser:
     def test_the_figure_that_decides_stands_below_its_claim(self, window, stored):
         window.open()
         shown = window.texts(".claim > summary .evidence")
-        for each, text in zip(stored, shown, strict=True):
+        results = {each.id: each for each in stored}
+        for claim, text in zip(window.texts(".claim > summary > .name"), shown, strict=True):
+            each = results[claim]
             part = next(part for part in each.parts if part.verdict == each.verdict)
-            name, figure, interval, claimed, _ = map(read, part_cells(each.id, part))
-            assert text.startswith(f"{figure} ({interval})" if part.low < part.high else f"{figure}; ")
-            assert f"; claimed {claimed}: {name}" in text
+            name, figure, interval, _, claimed, _ = map(read, part_cells(each.id, part))
+            words = f": {figure} ({interval})," if part.low < part.high else f": {figure},"
+            assert text.lower().startswith(f"{name}{words} claimed {claimed}.".lower())
+
+    def test_what_is_undecided_in_a_claim_that_fails_is_named(self, window, stored):
+        window.open()
+        row = window.texts("[data-claim=parity-answer] > summary .evidence")[0]
+        assert "Undecided: single-chain / discounted-td, power of 1/η1, slow chain, iid." in row
+        assert "parity-answer (in part undecided)" in window.texts(".answer")[0]
 
     def test_a_single_claim_is_open(self, driver, stored, tmp_path):
         path = tmp_path / "page.html"

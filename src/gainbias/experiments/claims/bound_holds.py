@@ -19,10 +19,9 @@ import numpy as np
 
 from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
-from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, shown
+from gainbias.experiments.claims.claim import Chart, Claim, FourErrors, Judgement, Line, Part, at_most, shown
 from gainbias.experiments.claims.measuring import random_chain
 from gainbias.experiments.claims.reward_estimate import mean_squared_errors
-from gainbias.experiments.statistics import Interval
 from gainbias.features import normalise_features
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
@@ -151,7 +150,9 @@ def judge(checks: list[BoundCheck]) -> Judgement:
             silent.append(theorem)
     count = len(list(_judged(checks)))
     if not count:
-        parts.append(Part("cases in which a bound says something", 0.0, 0.0, 0.0, "at least 1", "undecided"))
+        parts.append(
+            Part("cases in which a bound says something", 0.0, 0.0, 0.0, "at least 1", "undecided", "exact")
+        )
     return Judgement(tuple(parts), _reason(parts, silent, count, len(checks)), _charts(checks))
 
 
@@ -164,7 +165,7 @@ def _part(name: str, chosen: list[BoundCheck]) -> Part:
     """Return the largest error / bound of those that are judged, or of all, without a verdict, if none is."""
     judged = list(_judged(chosen))
     worst = max(judged or chosen, key=lambda check: check.high / check.bound)
-    ratio = Interval(*(end / worst.bound for end in (worst.error, worst.low, worst.high)))
+    ratio = FourErrors(*(end / worst.bound for end in (worst.error, worst.low, worst.high)))
     name = f"largest error / bound: {name} ({sum(c.useful for c in chosen)} of {len(chosen)} say something"
     return at_most(f"{name})", ratio, 1.0) if judged else shown(f"{name}: not judged)", ratio)
 

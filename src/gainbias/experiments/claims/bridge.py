@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, about, in_words, shown
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Range, about, in_words, shown
 from gainbias.experiments.claims.measuring import SLOW_PREFIX, fast_and_slow, log_slope, median_and_range
-from gainbias.experiments.statistics import Interval
 from gainbias.model.chain.deviation import deviation
 from gainbias.model.chain.discounting import discounted_values
 from gainbias.model.process import MarkovRewardProcess
@@ -65,7 +64,7 @@ def _crossing(name: str, mrp: MarkovRewardProcess) -> Crossing:
 def judge(found: list[Crossing]) -> Judgement:
     """Compare the power with 1, and the limit with that of the series."""
     slopes = [log_slope(LEFT[-JUDGED:], each.distances[-JUDGED:]) for each in found]
-    power = Interval(
+    power = Range(
         float(np.mean([slope.estimate for slope in slopes])),
         min(slope.low for slope in slopes),
         max(slope.high for slope in slopes),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from gainbias.evaluation.estimate import as_precise
 from gainbias.experiments.statistics import Interval
 
 Verdict = Literal["holds", "fails", "undecided"]
@@ -20,6 +21,32 @@ QUICK = "Quick look, not the full test"
 """Every sentence about how a quick version was measured, or what it says, begins with this."""
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+class LineFit(Interval):
+    """A slope; its ends say how far points are from a straight line, not how much they vary by chance."""
+
+
+class Range(Interval):
+    """A figure of several chains; its ends are the smallest and the largest."""
+
+
+class FourErrors(Interval):
+    """A mean over runs; its ends are 4 standard errors away, or it is exact."""
+
+
+class TenthOfSpread(Interval):
+    """An exact mean; its ends are a tenth of the spread of single runs away."""
+
+
+ENDS = {
+    Interval: "95% interval",
+    LineFit: "fit of a line",
+    Range: "range",
+    FourErrors: "4 standard errors",
+    TenthOfSpread: "tenth of the spread",
+}
+"""What the ends of an interval mean, in tables."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +151,8 @@ class Part:
         What it must be for the claim to pass, in words; empty if the claim says nothing about it.
     verdict : {"holds", "fails", "undecided"} or None
         None for a figure that is shown beside the claim but not claimed.
+    ends : str
+        What the ends of the interval mean, in words; "exact" if there is none.
     """
 
     name: str
@@ -132,6 +161,7 @@ class Part:
     high: float
     expected: str = ""
     verdict: Verdict | None = None
+    ends: str = ""
 
 
 @dataclass(frozen=True)
@@ -216,28 +246,39 @@ def notice(results: Sequence[ClaimResult]) -> str:
     >>> notice([ClaimResult(id="rate", reason="", parts=(), quick=False, **common)])
     ''
     >>> notice([ClaimResult(id="rate", reason="", parts=(), quick=True, seed=3, **common)])
-    'Quick look, not the full test: rate. Fewer chains, runs and steps were ... Seed 3.'
+    'Quick look, not the full test: wider intervals, and verdicts may differ. For the full ...'
     """
     quick = [result.id for result in results if result.quick]
     unknown = [result.id for result in results if result.quick is None]
     sentences = []
     if quick:
-        named = f"these {len(quick)} claims" if len(quick) == len(results) > 1 else ", ".join(quick)
+        named = "" if len(quick) == len(results) else f" of {', '.join(quick)}"
         sentences.append(
-            f"{QUICK}: {named}. Fewer chains, runs and steps were measured than for the documented results, "
-            "so intervals are wider, some figures are missing and verdicts may differ. Leave out --quick "
-            "(quick=True in Python) for the full test."
+            f"{QUICK}{named}: wider intervals, and verdicts may differ. For the full test leave out --quick."
         )
     if unknown:
         named = "these claims" if len(unknown) == len(results) else ", ".join(unknown)
         sentences.append(f"It is not recorded whether {named} were put to the full test.")
+    return " ".join(sentences)
+
+
+def notice_and_origin(results: Sequence[ClaimResult]) -> str:
+    """Return the same with seed and command, for what may be read without the page of the claims.
+
+    Examples
+    --------
+    >>> common = {"text": "", "where": "", "how": "", "interval": "", "findings": (), "verdict": "holds"}
+    >>> notice_and_origin([ClaimResult(id="rate", reason="", parts=(), quick=True, seed=3, **common)])
+    'Quick look, not the full test: ... For the full test leave out --quick. Seed 3.'
+    """
+    told = notice(results)
     seeds = dict.fromkeys(str(result.seed) for result in results if result.seed is not None)
     commands = dict.fromkeys(result.command for result in results if result.command)
-    if sentences and seeds:
-        sentences.append(f"Seed {', '.join(seeds)}.")
-    if sentences and commands:
-        sentences.append(f"Command: {'; '.join(commands)}.")
-    return " ".join(sentences)
+    if told and seeds:
+        told += f" Seed {', '.join(seeds)}."
+    if told and commands:
+        told += f" Command: {'; '.join(commands)}."
+    return told
 
 
 def in_words(number: float, what: str = "") -> str:
@@ -256,6 +297,9 @@ def in_words(number: float, what: str = "") -> str:
 def claimed_in_words(claimed: Mapping[str, str], part: Part) -> str:
     """Return what a claim says of a figure and, where that is something else, how near it must be to pass.
 
+    Of a figure that is near enough, but whose interval does not contain what is claimed, it says how far off
+    it is.
+
     `claimed` is `Claim.said`.
 
     Examples
@@ -263,17 +307,16 @@ def claimed_in_words(claimed: Mapping[str, str], part: Part) -> str:
     >>> claimed_in_words({"at most 2.1": "at most 2"}, at_most("power", Interval(1.94, 1.92, 1.97), 2.1))
     'at most 2; passes up to 2.1'
     >>> claimed_in_words({}, about("power", Interval(0.435, 0.433, 0.437), 0.4, 0.1))
-    '0.4; holds within the tolerance of 0.1'
+    '0.4 ± 0.1; differs by 0.035'
     >>> claimed_in_words({}, about("power", Interval(0.41, 0.39, 0.43), 0.4, 0.1))
-    '0.4; passes within 0.1 of it'
+    '0.4 ± 0.1'
     """
     number, _, tolerance = part.expected.partition(" within ")
     if tolerance:
         low, high = (float(f"{end:.3g}") for end in (part.low, part.high))  # as `number` is rounded
         misses = not low <= float(number) <= high
-        if misses and part.verdict == "holds":
-            return f"{number}; holds within the tolerance of {tolerance}"
-        return f"{number}; passes within {tolerance} of it"
+        off = f"; differs by {abs(part.value - float(number)):.2g}" if misses else ""
+        return f"{number} ± {tolerance}{off}"
     said = claimed.get(part.expected)
     if said is None:
         return part.expected
@@ -307,7 +350,54 @@ def shown(name: str, found: Interval, expected: str = "") -> Part:
 
 
 def _part(name: str, found: Interval, expected: str, verdict: Verdict | None = None) -> Part:
-    return Part(name, float(found.estimate), float(found.low), float(found.high), expected, verdict)
+    value, low, high = map(float, found)
+    ends = ENDS[type(found)] if low < high else "exact"
+    return Part(name, value, low, high, expected, verdict, ends)
+
+
+NARROWEST = 0.01
+"""Of a narrower interval four digits after the point are shown, and its ends are rounded outwards."""
+
+MOST_TIMES = 10.0
+"""Digits follow the width of an interval, unless its upper end is more than this times its lower one."""
+
+LEAST_PLAIN, POWER_OF_TEN_FROM = 1e-3, 1e5
+"""Numbers below the first, and from the second on, are written with powers of ten."""
+
+
+def figures(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """Return a figure and the ends of its interval with digits that follow from its width; at most four.
+
+    Examples
+    --------
+    >>> figures(0.43511, 0.43282, 0.4374), figures(0.999997, 0.999986, 1.0000001)
+    (('0.4351', '0.4328', '0.4374'), ('1.0000', '0.9999', '1.0001'))
+    >>> figures(51.793, 5.378, 141.114), figures(6689.866, 25.510, 7.6e5)
+    (('52', '5.4', '140'), ('6700', '26', '7.6e+05'))
+    >>> figures(2.7e-16, 2.7e-16, 2.7e-16)[0], figures(0.0, 0.0, 0.0)[0]
+    ('2.7e-16', '0')
+    """
+    numbers, width, largest = (value, low, high), high - low, max(abs(low), abs(high))
+    is_plain = LEAST_PLAIN <= largest < POWER_OF_TEN_FROM
+    if 0.0 < MOST_TIMES * low < high:  # over orders of magnitude: the width says little
+        shown = [_with_digits(number, 2) for number in numbers]
+    elif not 0.0 < width < math.inf:
+        shown = [f"{number:.3f}" if is_plain else _with_digits(number, 2) for number in numbers]
+    elif not is_plain:
+        digits = math.floor(math.log10(largest)) - math.ceil(math.log10(width)) + 3
+        shown = [_with_digits(number, min(digits, 4)) for number in numbers]
+    elif width < NARROWEST / 10.0:
+        ends = math.floor(low * 1e4) / 1e4, math.ceil(high * 1e4) / 1e4
+        shown = as_precise((value, *ends), NARROWEST)
+    else:
+        shown = as_precise(numbers, width)
+    return shown[0], shown[1], shown[2]
+
+
+def _with_digits(number: float, digits: int) -> str:
+    rounded = float(f"{number:.{digits}g}")
+    is_plain = rounded == 0.0 or LEAST_PLAIN <= abs(rounded) < POWER_OF_TEN_FROM
+    return f"{rounded:g}" if is_plain else f"{rounded:.{digits - 1}e}"
 
 
 def within(low: float, high: float, least: float, most: float) -> Verdict:

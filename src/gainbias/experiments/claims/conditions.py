@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -108,8 +108,8 @@ def _violations(name: str, numbers: list[Numbers], sides: Sides) -> Part:
     share = _share(numbers, sides)
     part = at_most(f"share of violations: {name}", share, FEW_EXCEPTIONS)
     if share.estimate > 0.0:  # one counterexample is enough
-        return Part(part.name, part.value, part.low, part.high, "none", "fails")
-    return Part(part.name, part.value, part.low, part.high, "none", part.verdict)
+        return replace(part, expected="none", verdict="fails")
+    return replace(part, expected="none")
 
 
 def _also(name: str, numbers: list[Numbers], sides: Sides) -> Part:

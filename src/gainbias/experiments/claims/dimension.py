@@ -25,6 +25,7 @@ from gainbias.experiments.claims.claim import (
     Line,
     at_least,
     at_most,
+    figures,
     in_words,
     shown,
 )
@@ -135,12 +136,12 @@ def judge(points: list[DimensionPoint]) -> Judgement:
         shown("power of d in the error, same gain instead", grows),
         shown("longest feature row", median_and_range([point.longest_row for point in points]), "at most 1"),
     )
-    free = parts[0].verdict == "holds"
+    free, other = parts[0].verdict == "holds", figures(*grows)
     reason = (
         f"From {min(d):g} to {max(d):g} features the error {'does not grow' if free else 'changes'}: power "
-        f"{slope.estimate:.3f}. But d is hidden in eta1: rows must have lengths of sqrt(d eta1 / 2) at "
+        f"{figures(*slope)[0]}. But d is hidden in eta1: rows must have lengths of sqrt(d eta1 / 2) at "
         "least, and the noise grows with their squares (with the gain held fixed, power "
-        f"{grows.estimate:.2f})."
+        f"{other[0]}, {other[1]} to {other[2]})."
     )
     lines = (Line("same noise", d, same_noise), Line("same gain", d, same_gain))
     counts = {"chains": in_words(d.count(d[0]), "chain")}

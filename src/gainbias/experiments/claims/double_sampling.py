@@ -14,9 +14,8 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, NoParams, Sample
 from gainbias.algorithms.registry import ALGORITHMS
-from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, about, within
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, TenthOfSpread, about, within
 from gainbias.experiments.claims.measuring import SampleField, double_chain_field, mean_update, random_chain
-from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.theory.curve.curve import exact_curve
@@ -105,11 +104,11 @@ def judge(landings: list[LimitDistance]) -> Judgement:
     parts = []
     for landing in landings:
         end = landing.mean_distance[-1]
-        found = Interval(end, max(end - landing.spread / 10, 0.0), end + landing.spread / 10)
+        found = TenthOfSpread(end, max(end - landing.spread / 10, 0.0), end + landing.spread / 10)
         name = f"distance from theta* / |theta*|: {landing.version}"
         part = about(name, found, round(landing.predicted, 9), LIMIT_MARGIN)
         if landing.version != TWO and within(found.low, found.high, 2.0 * LIMIT_MARGIN, np.inf) != "holds":
-            part = Part(part.name, part.value, part.low, part.high, f"above {2 * LIMIT_MARGIN:g}", "fails")
+            part = replace(part, expected=f"above {2 * LIMIT_MARGIN:g}", verdict="fails")
         parts.append(part)
     told = "; ".join(
         f"{each.version}: {each.mean_distance[-1]:.3f} (predicted {each.predicted:.3f})" for each in landings

@@ -10,6 +10,7 @@ from scipy.stats import t as student
 
 from gainbias.algorithms.algorithm import NoParams, Sample
 from gainbias.algorithms.registry import ALGORITHMS
+from gainbias.experiments.claims.claim import LineFit, Range
 from gainbias.experiments.statistics import Interval
 from gainbias.features import Tabular
 from gainbias.model.problem import Problem
@@ -103,8 +104,8 @@ def fast_and_slow(seed: int, quick: bool) -> Iterator[tuple[str, MarkovRewardPro
     rng = np.random.default_rng(seed)
     for k in range(2 if quick else 10):
         n = int(rng.integers(2, 9))
-        yield f"fast {k}", MarkovRewardProcess(random_chain(rng, n), rng.normal(size=n))
-        yield f"{SLOW_PREFIX} {k}", slow_problem(rng, 10.0 ** rng.uniform(-3, -1)).mrp
+        yield f"fast chain {k + 1}", MarkovRewardProcess(random_chain(rng, n), rng.normal(size=n))
+        yield f"{SLOW_PREFIX} chain {k + 1}", slow_problem(rng, 10.0 ** rng.uniform(-3, -1)).mrp
 
 
 SampleField = Callable[[Sample, NoParams, float], tuple[Floats, Floats] | None]
@@ -141,18 +142,18 @@ def mean_update(field: SampleField, problem: Problem) -> tuple[Floats, Floats]:
     return matrix, force
 
 
-def median_and_range(values: Sequence[float]) -> Interval:
+def median_and_range(values: Sequence[float]) -> Range:
     """Return the median of some numbers, with the smallest and the largest as the ends.
 
     Examples
     --------
     >>> median_and_range([3.0, 1.0, 2.5])
-    Interval(estimate=2.5, low=1.0, high=3.0)
+    Range(estimate=2.5, low=1.0, high=3.0)
     """
-    return Interval(float(np.median(values)), min(values), max(values))
+    return Range(float(np.median(values)), min(values), max(values))
 
 
-def log_slope(x: ArrayLike, y: ArrayLike) -> Interval:
+def log_slope(x: ArrayLike, y: ArrayLike) -> LineFit:
     """Return the slope of log y on log x by least squares, with its 95 % interval.
 
     For exact curves the interval does not speak about chance, but about how far they are from a straight
@@ -172,7 +173,7 @@ def log_slope(x: ArrayLike, y: ArrayLike) -> Interval:
     missed = up - up.mean() - slope * (across - across.mean())
     error = np.sqrt((missed**2).sum() / (len(across) - 2) * (weights**2).sum())
     reach = float(student.ppf(0.5 + CLAIM_CONFIDENCE / 2, len(across) - 2) * error)
-    return Interval(slope, slope - reach, slope + reach)
+    return LineFit(slope, slope - reach, slope + reach)
 
 
 def mean_slope(x: ArrayLike, samples: Floats) -> Interval:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, about, in_words, shown
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Range, about, in_words, shown
 from gainbias.experiments.claims.measuring import SLOW_PREFIX, fast_and_slow, log_slope, median_and_range
 from gainbias.experiments.statistics import Interval
 from gainbias.model.process import MarkovRewardProcess
@@ -80,7 +80,7 @@ def judge(found: list[Errors]) -> Judgement:
     """Compare the power with 1, and T times the error with its limit."""
     slopes = [log_slope(each.steps[-10:], each.errors[-10:]) for each in found]
     powers = [-slope.estimate for slope in slopes]
-    ends = Interval(
+    ends = Range(
         float(np.mean(powers)), min(-slope.high for slope in slopes), max(-slope.low for slope in slopes)
     )
     ratios = [each.steps[-1] * each.errors[-1] / each.asymptotic_variance for each in found]
@@ -88,7 +88,7 @@ def judge(found: list[Errors]) -> Judgement:
         about("power of 1/T", ends, 1.0, REWARD_POWER_MARGIN),
         about(
             "T times the error / asymptotic variance",
-            Interval(float(np.mean(ratios)), min(ratios), max(ratios)),
+            Range(float(np.mean(ratios)), min(ratios), max(ratios)),
             1.0,
             REWARD_POWER_MARGIN,
         ),

@@ -7,12 +7,16 @@
   const claims = Common.findAll(".claim");
 
   // Names and titles are escaped already, and have their mathematics in them.
-  function traceOf(line) {
+  // Predictions have one colour; what tells them apart is how their lines are broken.
+  const BREAKS = ["dash", "dot", "dashdot"];
+
+  function traceOf(line, _, lines) {
+    const place = lines.filter(({ reference }) => reference).indexOf(line);
     const colour = line.reference ? style("--soft") : readable(line.colour);
     return {
       name: line.name, x: line.x, y: line.y,
       mode: line.reference ? "lines" : line.joined ? "lines+markers" : "markers",
-      line: { color: colour, width: 1.4, dash: line.reference ? "dot" : line.dashes },
+      line: { color: colour, width: 1.4, dash: line.reference ? BREAKS[place % BREAKS.length] : line.dashes },
       marker: { color: colour, symbol: line.marker, size: 6 },
       error_y: line.low.length ? errorBars(line.y, line.low, line.high, { width: 2, color: colour }) : undefined,
       hovertemplate: "%{y:.4~g} at %{x:.4~g}",
