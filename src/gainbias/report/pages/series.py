@@ -162,11 +162,12 @@ def how_made(estimate: SeriesEstimate) -> str:
     'mean ± t(12) standard errors from the 12 lowest frequencies; corrected for slow parts and skewness'
     """
     view = series_view(estimate)
-    if estimate.interval is None or view is None or view.waves is None:
+    if estimate.interval is None or view is None:
         return ""
-    chains, reach = len(estimate.batch_means), estimate.interval[1] - estimate.interval[0]
-    student = float(stats.t.ppf((1.0 + estimate.confidence) / 2.0, view.waves.degrees))
-    if student * estimate.diagnostics.standard_error < reach / MUCH_WIDER:
+    chains, width = len(estimate.batch_means), estimate.interval[1] - estimate.interval[0]
+    degrees = 0 if view.waves is None else view.waves.degrees
+    student = float(stats.t.ppf((1.0 + estimate.confidence) / 2.0, degrees)) if degrees else 0.0
+    if student * estimate.diagnostics.standard_error < width / MUCH_WIDER:
         return f"{estimate.name} ± one batch: neighbours cancel each other, and it is not known better"
     source = f"the {slow_amplitudes(judged_means(estimate))[1]} lowest frequencies"
     if estimate.verdict.kind == "chains disagree":
@@ -174,8 +175,7 @@ def how_made(estimate: SeriesEstimate) -> str:
     elif chains > 1:
         source += f" of each of {chains} chains, and their means"
     return (
-        f"{estimate.name} ± t({view.waves.degrees}) standard errors from {source}; corrected for slow parts "
-        "and skewness"
+        f"{estimate.name} ± t({degrees}) standard errors from {source}; corrected for slow parts and skewness"
     )
 
 
