@@ -274,59 +274,111 @@ def by_most(row: dict[str, Any], level: float) -> float | None:
     return found["coverage"] if found is not None and found["given"] >= 0.5 else None
 
 
+OURS = (
+    "series",
+    "steps",
+    "held",
+    "flagged",
+    "p95 held",
+    "p99 held",
+    "50 to 200 times: held",
+    "flagged",
+    "worst length",
+    "held",
+    "flagged",
+)
+"""Columns of the table of our own figures; `held` is always among runs that are not flagged."""
+
+
 def table(entries: list[dict[str, Any]]) -> str:
-    """The table of the documentation: a line for each steady process, at three lengths."""
+    """The tables of the documentation: a line for each steady process, for ours and for other methods."""
+    entries = [entry for entry in entries if "gainbias" in entry["methods"]]
+    steady = [entry for entry in entries if entry["expected"] in ("steady", "periodic")]
     others = [name for name in METHODS if name != "gainbias"]
-    lines = [
-        "| series | steps | unflagged, it held | flagged | p95 | p99 | " + " | ".join(others) + " "
-        "| 50 to 200 times: held | flagged | shortest: held | flagged |",
-        "|---" * (10 + len(others)) + "|",
-    ]
-    entries, theirs = [entry for entry in entries if "gainbias" in entry["methods"]], set[int]()
-    for name in dict.fromkeys(entry["process"] for entry in entries):
-        mine = [entry for entry in entries if entry["process"] == name and entry["times"] is not None]
-        ample = next((entry for entry in mine if is_long_enough(entry)), None)
-        if ample is None or ample["expected"] not in ("steady", "periodic"):
+    ours = [_titles(OURS)]
+    theirs = [_titles(("series", "steps", *others))]
+    counts = set[int]()
+    for name in dict.fromkeys(entry["process"] for entry in steady):
+        mine = [entry for entry in steady if entry["process"] == name]
+        enough = [entry for entry in mine if entry["times"] is None or is_long_enough(entry)]
+        if not enough:
             continue
-        long = [entry for entry in mine if is_long_enough(entry)][-1]["methods"]["gainbias"]
-        middle = next((entry for entry in mine if 50 <= entry["times"] < LONG_ENOUGH), None)
-        found = ample["methods"]["gainbias"]
-        rest = [
-            text
-            for entry in (middle, mine[0] if mine[0] is not ample else None)
-            for text in (
-                ("-", "-")
-                if entry is None
-                else tuple(_share(entry["methods"]["gainbias"][key]) for key in ("unflagged", "flagged"))
-            )
-        ]
-        cells = [
-            name,
-            f"{ample['steps']:,}",
-            _share(found["unflagged"]),
-            _share(found["flagged"]),
-            *(_share(by_most(long, level)) for level in (0.95, 0.99)),
-            *(_share(ample["methods"].get(other, {}).get("coverage")) for other in others),
-            *rest,
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-        theirs |= {row["runs"] for name, row in ample["methods"].items() if name != "gainbias"}
-    runs = {row["runs"] for entry in entries for name, row in entry["methods"].items() if name == "gainbias"}
-    lines += [
+        ours.append(_line(_own_cells(mine, enough)))
+        found = enough[0]["methods"]
+        if any(other in found for other in others):
+            shares = (_share(found.get(other, {}).get("coverage")) for other in others)
+            theirs.append(_line((name, f"{enough[0]['steps']:,}", *shares)))
+            counts |= {row["runs"] for other, row in found.items() if other != "gainbias"}
+    runs = {entry["methods"]["gainbias"]["runs"] for entry in entries}
+    ours += [
         "",
-        f"In %, of {min(runs):,} runs of each length for ours"
-        + (f" and {min(theirs):,} for other methods" if theirs else "")
-        + "; `-` was not measured or not given. The first columns are for the shortest length that expects "
-        "200 relaxation times and 20 rare events, the quantiles for the longest that was measured, if at "
-        "least half of its runs have an interval.",
+        f"In %, of {min(runs):,} runs of each length; *held* is among the runs that were not flagged, and "
+        "`-` was not measured or not given. The first columns are for the shortest length that expects 200 "
+        "relaxation times and 20 rare events, the quantiles for the longest that was measured, if at least "
+        "half of its runs have an interval. The worst length is the one at which the fewest intervals held "
+        f"of those that were not flagged. {_pooled(steady)}",
     ]
-    return "\n".join(lines)
+    if len(theirs) == 1:
+        return "\n".join(ours)
+    theirs += ["", f"The same with other methods, in %, of {min(counts):,} runs each, all of which count."]
+    return "\n".join([*ours, "", *theirs])
+
+
+def _titles(titles: Iterable[str]) -> str:
+    titles = list(titles)
+    return f"{_line(titles)}\n{'|---' * len(titles)}|"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _own_cells(mine: list[dict[str, Any]], enough: list[dict[str, Any]]) -> list[str]:
+    """The cells of one process in our own table, given its lengths and those that are enough."""
+    long = enough[-1]["methods"]["gainbias"]
+    middle = next((entry for entry in mine if 50 <= (entry["times"] or 0.0) < LONG_ENOUGH), None)
+    known = [entry for entry in mine if entry["methods"]["gainbias"]["unflagged"] is not None]
+    worst = min(known, key=lambda entry: entry["methods"]["gainbias"]["unflagged"], default=None)
+    return [
+        enough[0]["process"],
+        f"{enough[0]['steps']:,}",
+        *_held_and_flagged(enough[0]),
+        *(_share(by_most(long, level)) for level in (0.95, 0.99)),
+        *_held_and_flagged(middle),
+        "-" if worst is None else f"{worst['steps']:,}",
+        *_held_and_flagged(worst),
+    ]
+
+
+def _held_and_flagged(entry: dict[str, Any] | None) -> tuple[str, str]:
+    if entry is None:
+        return "-", "-"
+    row = entry["methods"]["gainbias"]
+    return _share(row["unflagged"]), _share(row["flagged"])
+
+
+def _pooled(steady: list[dict[str, Any]]) -> str:
+    """What held of all runs together that are long enough: chance moves that less than the lowest share."""
+    rows = [
+        entry["methods"]["gainbias"]
+        for entry in steady
+        if entry["times"] is not None and is_long_enough(entry)
+    ]
+    if not rows:
+        return ""
+    left = [row["runs"] * (1.0 - row["flagged"]) for row in rows]
+    held = sum(count * (row["unflagged"] or 0.0) for count, row in zip(left, rows, strict=True)) / sum(left)
+    flagged = 1.0 - sum(left) / sum(row["runs"] for row in rows)
+    return (
+        f"Of all {sum(row['runs'] for row in rows):,} runs that are as long as that or longer, "
+        f"{_share(flagged)}% were flagged, and {_share(held)}% of the other intervals held."
+    )
 
 
 def flags(entries: list[dict[str, Any]]) -> str:
     """The table of series that are not steady: how many runs of each length are flagged."""
     header = "% of runs that are flagged, by steps; in brackets, in how many of the others the interval held"
-    lines = [f"| series | what it is | {header} |", "|---|---|---|"]
+    lines = [_titles(("series", "what it is", "verdict on most runs, the longest", header))]
     entries = [entry for entry in entries if "gainbias" in entry["methods"]]
     entries = [entry for entry in entries if entry["expected"] not in ("steady", "periodic")]
     for name in dict.fromkeys(entry["process"] for entry in entries):
@@ -337,7 +389,8 @@ def flags(entries: list[dict[str, Any]]) -> str:
             + (f" ({_share(row['unflagged'])})" if row["unflagged"] is not None else "")
             for steps, row in found
         )
-        lines.append(f"| {name} | {mine[0]['expected']} | {', '.join(shares)} |")
+        most = next(iter(found[-1][1].get("verdicts", {"-": 0})))
+        lines.append(_line((name, mine[0]["expected"], most, ", ".join(shares))))
     return "\n".join(lines)
 
 

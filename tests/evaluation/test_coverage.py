@@ -151,7 +151,7 @@ def test_held_out_results_have_a_table_of_their_own(tmp_path: Path) -> None:
     kept, held = shown.partition(coverage.BEGIN_ONCE)[::2]
     assert kept == page.partition(coverage.BEGIN_ONCE)[0]
     assert "| work-and-time | 2,000 | 87.6 | 1.2 |" in held.partition(coverage.END_ONCE)[0]
-    assert "| student-1.5 | heavy tails | 2,000: 34.0 (87.6), 4,000: 45.0 |" in held
+    assert "| student-1.5 | heavy tails | - | 2,000: 34.0 (87.6), 4,000: 45.0 |" in held
     assert "work-and-time" not in kept
     assert "They were not measured yet." in coverage.page_with(shown, stored, [])
 

@@ -237,6 +237,66 @@ class TestAnswers:
     def test_a_confidence_is_not_rounded(self):
         assert "99.9% interval" in repr(gb.evaluate_series(lognormal(2000), (), confidence=0.999))
 
+    def test_digits_follow_the_width_of_the_interval_and_a_single_number_is_in_full(self):
+        counts = 1_234_567.0 + np.random.default_rng(0).integers(0, 2, 5_000) * 3.0
+        lines = str(gb.evaluate_series(counts, (0.2, 0.99))).splitlines()
+        assert lines[1] == "p20       1234567, 95% interval 1234567 to 1234567"
+        assert lines[2] == "p99       1234570, 95% interval 1234570 to 1234570"
+        assert str(gb.evaluate_series(np.full(500, 1e9), ())).startswith(
+            "mean      1000000000, no interval\n"
+        )
+
+    def test_numbers_are_worth_something_only_with_an_interval_and_to_two_digits(self):
+        assert re.search(
+            r"numbers, worth about \d,\d00 independent", str(gb.evaluate_series(lognormal(), ()))
+        )
+        constant = gb.evaluate_series(np.zeros(2_000), ())
+        assert constant.data_in_words() == "2,000 numbers"
+        assert constant.diagnostics.effective_sample_size == 2_000  # JSON goes on having a number
+
+    @pytest.mark.parametrize("length", [1_000, 2_001, 20_000])
+    @pytest.mark.parametrize("noise", [0.0, 0.01])
+    def test_numbers_that_alternate_have_no_slow_part_at_a_quantile(self, length, noise):
+        rng = np.random.default_rng(3)
+        found = gb.evaluate_series(2.0 - np.cos(np.pi * np.arange(length)) + noise * rng.normal(size=length))
+        assert found.verdict.kind == "periodic"
+        assert not any("slow part" in one.words for one in found.levels), str(found)
+        low, high = found.quantiles[0.5].interval
+        assert low == pytest.approx(1.0, abs=0.05)
+        assert high == pytest.approx(3.0, abs=0.05)
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_no_length_is_advised_if_the_variance_looks_infinite(self, seed):
+        found = gb.evaluate_series(np.random.default_rng(seed).standard_cauchy(2_000), ())
+        assert found.verdict.longer is None, found.verdict.words
+        assert found.steps_for(0.1).steps is None
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_a_random_walk_is_told_that_no_length_may_help(self, seed):
+        words = str(gb.evaluate_series(np.cumsum(np.random.default_rng(seed).normal(size=3_000)), ()))
+        assert "as a random walk does, no length helps" in words
+
+    def test_a_count_that_is_not_enough_does_not_look_like_enough(self):
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            walk = autoregression(rng, 4_000, 1, 0.95)[0]
+            for one in gb.evaluate_series(walk, (0.5, 0.9, 0.95, 0.97, 0.98, 0.99)).levels:
+                if words := re.search("about (.*?)(?: by its.*)?, and (.*) are needed", one.words):
+                    assert float(words[1]) < float(words[2]), one.words
+
+    def test_ten_periods_are_enough_however_the_last_one_ends(self):
+        for seed in range(16):
+            rng = np.random.default_rng(seed)
+            season = np.sin(2.0 * np.pi * (np.arange(240) / 24.0 + rng.uniform()))
+            found = gb.evaluate_series(season + rng.normal(0.0, 0.3, 240), ()).verdict
+            assert (found.kind, found.is_trusted) == ("periodic", True), found.words
+
+    def test_a_clear_pattern_that_was_seen_few_times_is_named_beside_the_slow_part(self):
+        x = np.sin(2.0 * np.pi * np.arange(252) / 24.0 + 1.0)
+        found = gb.evaluate_series(x + 0.05 * np.random.default_rng(0).normal(size=252), ())
+        assert found.verdict.kind == "too short"
+        assert "the slow part may be the pattern that repeats after about 24." in found.verdict.words
+
     def test_words(self):
         shown = repr(gb.evaluate_series(lognormal(600), confidence=0.9))
         assert "90% interval" in shown

@@ -19,6 +19,7 @@ from gainbias.cli.screen import Screen, printable, tell
 from gainbias.engine.trace import Trace
 from gainbias.evaluation.compare import doubt_in_words, saving_in_words
 from gainbias.evaluation.estimate import in_percent, with_interval
+from gainbias.evaluation.gain.interval import worth_in_words
 from gainbias.evaluation.series_estimate import level_in_words, number_in_words, quantile_in_words
 from gainbias.evaluation.values.methods import NoLearning
 from gainbias.experiments.claims.claim import ClaimResult, notice_and_origin
@@ -315,8 +316,7 @@ def show_estimate(answer: dict[str, Any]) -> None:
     used = f"{facts['num_transitions']:,} transitions, chains: {facts['num_chains']}"
     cut = f", first {facts['transient']:,} steps of each left out" if facts["transient"] else ""
     table.add_row("data", used + cut)
-    worth = _shown(facts["effective_sample_size"], ",.0f")
-    table.add_row("effective sample", f"{worth} independent rewards")
+    _add_worth(table, facts, facts["num_transitions"], "rewards")
     if "target" in answer:  # another policy than the one that made the log
         table.add_row("overlap", answer["target"]["words"])
     if learns or facts["num_chains"] > 1:
@@ -345,7 +345,7 @@ def show_series(answer: dict[str, Any]) -> None:
         )
     cut = f", first {answer['warm_up']:,} left out" if answer["warm_up"] else ""
     table.add_row("data", f"{facts['num_numbers']:,} numbers, chains: {facts['num_chains']}{cut}")
-    table.add_row("effective sample", f"{_shown(facts['effective_sample_size'], ',.0f')} independent numbers")
+    _add_worth(table, facts, facts["num_numbers"], "numbers")
     names = [mean, *(level_in_words(one["level"]) for one in answer["quantiles"])]
     for name, length in zip(names, answer.get("lengths", ()), strict=False):
         table.add_row(f"length for {name}", escape(length["words"]))
@@ -390,6 +390,13 @@ def _extremes(answer: dict[str, Any]) -> Table:
                 table.add_row(str(entry["observation"]), f"{entry['value']:+.4g}", ends)
         table.add_section()
     return table
+
+
+def _add_worth(table: Table, facts: dict[str, Any], count: int, of_what: str) -> None:
+    """Add how many independent numbers the data are worth, if there is an interval."""
+    if facts["standard_error"] is not None:  # JSON has None for what is not known, and for infinity
+        worth = worth_in_words(facts["effective_sample_size"] or math.inf, count)
+        table.add_row("effective sample", f"{worth} independent {of_what}")
 
 
 def _shown(number: float | None, form: str) -> str:

@@ -32,7 +32,7 @@ from scipy import linalg
 
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.gain.batches import RatioMeans, unit_of
-from gainbias.evaluation.gain.interval import GainEstimate
+from gainbias.evaluation.gain.interval import GainEstimate, worth_in_words
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values.least_squares import UNSEEN_DIRECTION, ValueEstimate
@@ -171,10 +171,10 @@ class Diagnostics(InNotebooks):
     def data_in_words(self) -> str:
         """Return in words how much data was used, and how many independent rewards it is worth."""
         chains = "one chain" if self.num_chains == 1 else f"{self.num_chains} chains"
-        worth = self.effective_sample_size
+        worth = worth_in_words(self.effective_sample_size, self.num_transitions)
         return (
-            f"{self.num_transitions:,} transitions of {chains}, worth "
-            f"{f'{worth:,.0f}' if np.isfinite(worth) else 'any number of'} independent rewards for the gain"
+            f"{self.num_transitions:,} transitions of {chains}"
+            + ("" if np.isnan(self.standard_error) else f", worth {worth} independent rewards for the gain")
             + (f"; first steps left out: {self.transient:,}" if self.transient else "")
         )
 

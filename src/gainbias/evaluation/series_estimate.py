@@ -8,10 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gainbias.evaluation.estimate import as_precise, in_percent
-from gainbias.evaluation.gain.interval import RunLength, length_for
+from gainbias.evaluation.gain.interval import RunLength, length_for, worth_in_words
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.notebook import Card, InNotebooks, card_of
@@ -170,6 +168,7 @@ class SeriesEstimate(InNotebooks):
         Examples
         --------
         >>> import gainbias as gb
+        >>> import numpy as np
         >>> estimate = gb.evaluate_series(np.random.default_rng(0).exponential(size=10_000))
         >>> 90_000 < estimate.steps_for(0.005).steps < 300_000
         True
@@ -230,13 +229,16 @@ class SeriesEstimate(InNotebooks):
         return "\n".join(f"{name:8s}  {words}" for name, words in lines)
 
     def data_in_words(self) -> str:
-        """Return in words how many numbers were used, and how many independent ones they are worth."""
+        """Return in words how many numbers were used, and how many independent ones they are worth.
+
+        Numbers without an interval are worth nobody knows how many.
+        """
         facts = self.diagnostics
         chains = "" if facts.num_chains == 1 else f" of {facts.num_chains} chains"
-        worth = facts.effective_sample_size
+        worth = worth_in_words(facts.effective_sample_size, facts.num_numbers)
         return (
-            f"{facts.num_numbers:,} number{'s' * (facts.num_numbers != 1)}{chains}, worth "
-            f"{f'{worth:,.0f}' if np.isfinite(worth) else 'any number of'} independent ones for the mean"
+            f"{facts.num_numbers:,} number{'s' * (facts.num_numbers != 1)}{chains}"
+            + ("" if math.isnan(facts.standard_error) else f", worth {worth} independent ones for the mean")
             + (f"; first numbers left out: {self.warm_up:,}" if self.warm_up else "")
         )
 
@@ -398,16 +400,22 @@ def number_in_words(
     --------
     >>> number_in_words(12.3456, (12.1, 12.6), 0.95), number_in_words(12.3456, (12.1, 12.6))
     ('12.35, 95% interval 12.10 to 12.60', '12.35 (12.10 to 12.60)')
-    >>> number_in_words(12.3456, None, 0.95)
-    '12.3456, no interval'
+    >>> number_in_words(12.3456, None, 0.95), number_in_words(1234567.25, (1234567.25, 1234567.25))
+    ('12.3456, no interval', '1234567.25 (1234567.25 to 1234567.25)')
     """
     if value is None or math.isnan(value):
         return "none"
     if interval is None:
-        return f"{value:.6g}" + (", no interval" if confidence is not None else " (none)")
+        shown = _in_full(value) if float(value).is_integer() else f"{value:.6g}"
+        return shown + (", no interval" if confidence is not None else " (none)")
     low, high = interval
     shown, first, last = as_precise((value, low, high), max(high - low, 100.0 if is_count else 0.0))
-    if high == low:
-        shown, first, last = f"{value:.6g}", f"{low:.6g}", f"{high:.6g}"
+    if high == low:  # known exactly
+        shown, first, last = (_in_full(number) for number in (value, low, high))
     ends = f"{first} to {last}"
     return f"{shown} ({ends})" if confidence is None else f"{shown}, {in_percent(confidence)} interval {ends}"
+
+
+def _in_full(number: float) -> str:
+    """Return a number with all the digits that decimal numbers keep in a float."""
+    return f"{number:.15g}"

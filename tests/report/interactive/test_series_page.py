@@ -15,6 +15,7 @@ from gainbias.report.figures.series import judged_means, series_view
 from gainbias.report.pages.series import (
     also_found,
     facts_of,
+    how_made,
     next_steps,
     questions,
     series_html,
@@ -119,8 +120,10 @@ class TestEveryVerdict:
         assert (": do not use it" in before) == (
             not estimate.verdict.is_trusted and estimate.interval is not None
         )
-        assert len(before.replace(": do not use it", "").split()) <= 7, (
-            "only the mean and its interval stand before the verdict"
+        how = how_made(estimate)
+        assert bool(how) == (estimate.interval is not None)
+        assert len(before.replace(": do not use it", "").replace(how, "").split()) <= 7, (
+            "only the mean, its interval and how that was made stand before the verdict"
         )
         assert after
         html = series_html(estimate, MADE)
@@ -202,7 +205,7 @@ class TestParts:
         assert f"no interval: {estimate.quantiles[0.99].words}" in html
         assert "Do not report p99 as known" in text_of(html)
         low, high = estimate.quantiles[0.5].interval
-        row = re.search(r">p50</th>(.*?)</tr>", html)[1]
+        row = re.search(r">p50 \(median\)</th>(.*?)</tr>", html)[1]
         shown = [float(number) for number in re.search(r">([-\d.]+) to ([-\d.]+)</td>", row).groups()]
         assert shown == pytest.approx([low, high], abs=0.01)
 
@@ -219,6 +222,23 @@ class TestParts:
         assert (view.warm_up, view.end, estimate.found_warm_up) == (1_000, 5_000, 0)
         assert "The first 1,000 numbers were to be left out" in series_html(estimate, MADE)
         assert view.steps[0] > 1_000
+
+    def test_what_the_series_is_about_stands_above_the_number_and_in_the_title(self):
+        estimate = gb.evaluate_series(numbers_of("normal", 2_000), ())
+        html = series_html(estimate, MADE | {"Series": "<b>ms</b>, from latencies.csv"})
+        text = text_of(html).removeprefix("Skip to the content ")
+        assert text.startswith("&lt;b&gt;ms&lt;/b&gt;, from latencies.csv Mean ")
+        assert re.search(r"<title>&lt;b&gt;ms&lt;/b&gt;, from latencies.csv: mean [-\d.]+</title>", html)
+
+    def test_an_interval_of_numbers_that_alternate_is_not_said_to_come_from_frequencies(self):
+        estimate = gb.evaluate_series(np.where(np.arange(20_000) % 2, 3.0, 1.0), ())
+        assert how_made(estimate).startswith("mean ± one batch: neighbours cancel each other")
+
+    def test_each_test_says_what_it_is(self, found):
+        text = text_of(series_html(found["steady"], MADE))
+        assert "log-likelihood ratio" in text
+        assert "generalized Pareto law" in text
+        assert "each test raises a false alarm in at most about one run of 100" in text
 
     def test_a_ratio_is_called_one(self):
         hours = np.random.default_rng(0).exponential(2.0, 5_001)
@@ -337,9 +357,12 @@ class TestParts:
         assert "1 of 2 series can be trusted; not a (cut short)" in series_html(grouped, MADE)
 
     def test_batches_in_words(self):
-        assert facts_of(gb.evaluate_series(np.arange(100.0) % 7, ()))["Batches"] == "100 of 1 number"
+        single = gb.evaluate_series(np.arange(100.0) % 7, ())
+        assert facts_of(single, series_view(single))["Batches"] == "100 batches of 1 number"
         chains = gb.evaluate_series(np.random.default_rng(0).normal(size=(2, 40_000)), ())
-        assert re.fullmatch(r"[0-9,]+ of \d+ numbers for each chain", facts_of(chains)["Batches"])
+        facts = facts_of(chains, series_view(chains))
+        assert re.fullmatch(r"[0-9,]+ batches of \d+ numbers for each chain", facts["Batches"])
+        assert facts["Degrees of freedom"] == "13"  # six frequencies of each chain, and their means
 
     def test_doubts_beside_a_trusted_verdict(self, found):
         facts = replace(found["steady"].diagnostics, warnings=("the sign changes",))
@@ -394,6 +417,7 @@ class TestFromOutside:
         assert told == {"estimate": "a.npz", "figure": "new/a.png", "page": "new/a.html"}
         page = (tmp_path / "new" / "a.html").read_text()
         assert "--column &#x27;&lt;i&gt;ms&lt;/i&gt;&#x27;" in page
+        assert '<p class="subject">&lt;i&gt;ms&lt;/i&gt;, from latencies.csv</p>' in page
         assert "<i>" not in page
         assert (tmp_path / "new" / "a.png").stat().st_size > 10_000
         grouped = [*words, "--group", "server", "--page", "groups.html", "--json"]

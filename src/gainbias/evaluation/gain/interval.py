@@ -60,6 +60,9 @@ SKEWNESS_GROUPS = 64
 CANCELLED = 0.01
 """A long-run variance this small, relative to that of a step, comes from rewards that cancel each other."""
 
+MOST_WORTH = 100.0
+"""A number is worth at most this many independent ones, however well neighbours compensate for each other."""
+
 SHIFT_WORTH_SAYING = 1.0
 """A transient that moves the gain by more than this many standard errors is named in a note."""
 
@@ -404,6 +407,18 @@ def _too_small() -> Verdict:
         "interval: multiply them by a large number"
     )
     return Verdict("constant", False, words)
+
+
+def worth_in_words(worth: float, count: int) -> str:
+    """Return how many independent numbers `count` numbers are worth, with the two digits that are known.
+
+    Examples
+    --------
+    >>> worth_in_words(2384.2, 200_000), worth_in_words(6.4, 100), worth_in_words(math.inf, 50)
+    ('about 2,400', 'about 6', 'over 5,000')
+    """
+    most = MOST_WORTH * count
+    return f"over {most:,.0f}" if worth > most else f"about {float(f'{worth:.1e}'):,.0f}"
 
 
 def skewness_of_mean(groups: Floats) -> float:

@@ -27,6 +27,7 @@ weight over its mean.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -36,8 +37,15 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from gainbias.evaluation.gain.batches import CAPACITY, BatchSums
-from gainbias.evaluation.gain.interval import SKEWNESS_GROUPS, skewness_of_mean, steadier, stretched
-from gainbias.evaluation.gain.spectrum import autocorrelation_time, slow_waves
+from gainbias.evaluation.gain.interval import (
+    CANCELLED,
+    MOST_WORTH,
+    SKEWNESS_GROUPS,
+    skewness_of_mean,
+    steadier,
+    stretched,
+)
+from gainbias.evaluation.gain.spectrum import LEAST_SQUARE, autocorrelation_time, slow_waves
 from gainbias.evaluation.gain.verdict import Verdict, VerdictKind, judge
 from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
@@ -62,9 +70,6 @@ OF_THE_MEAN_ALONE: tuple[VerdictKind, ...] = ("heavy tails", "rare events", "con
 
 LONGER_FOR_UNEQUAL = 2.0
 """How many times as long to run if clusters are too unequal for an interval."""
-
-MOST_WORTH = 100.0
-"""A number is worth at most this many independent ones, however well neighbours compensate for each other."""
 
 ROUNDING_OF_RANKS = 1e-12
 """Share of a rank that may be rounding: 0.95 of 100 numbers are 95."""
@@ -206,11 +211,13 @@ def estimate_quantile(
         words = "the numbers are all equal, or too few, so there is no interval"
         return QuantileEstimate(level, value, None, words, 0.0)
     exceedances = worth.counted * thinner
-    short = max(FEWEST_EXCEEDANCES / exceedances, FEWEST_SURE_EXCEEDANCES / (worth.sure * thinner))
+    counts = (exceedances, FEWEST_EXCEEDANCES), (worth.sure * thinner, FEWEST_SURE_EXCEEDANCES)
+    short, beyond, needed = max((least / count, count, least) for count, least in counts)
     if short > 1.0:
         words = (
-            f"too few independent numbers beyond it for an interval: about {exceedances:.2g}, and "
-            f"{FEWEST_EXCEEDANCES} are needed: run about {max(1.1, short):.2g} times as long"
+            f"too few independent numbers beyond it for an interval: about {_less(beyond)}"
+            f"{' by its slowest part' * (needed == FEWEST_SURE_EXCEEDANCES)}, and {needed} are needed: run "
+            f"about {max(1.1, short):.2g} times as long"
         )
         return QuantileEstimate(level, value, None, words, exceedances, short)
     if worth.verdict.kind in UNSTEADY:
@@ -230,6 +237,12 @@ def estimate_quantile(
     typical = (interval[1] - interval[0]) / 2.0
     typical *= steadier(1.0 / worth.sure, 1.0 / worth.counted, worth.degrees)
     return QuantileEstimate(level, value, interval, "", exceedances, typical_half_width=typical)
+
+
+def _less(count: float) -> str:
+    """Return a count that is not enough, rounded down so that it never looks like enough."""
+    place = 1 - math.floor(math.log10(max(count, LEAST_SQUARE)))
+    return f"{math.floor(count * 10.0**place) / 10.0**place:.4g}"
 
 
 def _shares(level: float, worth: _Worth, confidence: float) -> tuple[float, float]:
@@ -270,16 +283,14 @@ def _worth(numbers: CountedNumbers, level: float, skipped: int) -> _Worth | None
     if sides[0].share - sides[1].share <= TIED * min(level, 1.0 - level):
         sides.pop()
     for share, batches, size in sides:
-        if (
-            not 0.0 < share < 1.0
-            or batches.shape[1] < FEWEST_BATCHES_OF_A_QUANTILE
-            or not batches.std() > 0.0
-        ):
+        is_seen = 0.0 < share < 1.0 and 0.0 < float(batches.mean()) < 1.0
+        if not is_seen or batches.shape[1] < FEWEST_BATCHES_OF_A_QUANTILE:
             continue
         waves, alone = slow_waves(batches), share * (1.0 - share)
         times = (waves.long_run_variance * size, autocorrelation_time(batches) * float(batches.var()) * size)
-        sure, counted = (numbers.count * min(alone / time, MOST_WORTH) for time in times)
-        verdict = judge(batches, waves, size, 0, skipped=skipped)[0]
+        sure, counted = (numbers.count * alone / max(time, alone / MOST_WORTH) for time in times)
+        slow = waves if times[0] >= CANCELLED * alone else None  # as for means: neighbours cancel each other
+        verdict = judge(batches, slow, size, 0, skipped=skipped)[0]
         found.append(_Worth(sure, counted, waves.degrees, _skewness(batches), verdict))
     return min(found, key=lambda worth: worth.sure, default=None)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -61,6 +61,9 @@ ENOUGH_EVENTS = 20.0
 
 MANY_PERIODS = 10.0
 """A season must come back this often before it is accepted: a few turns may be anything."""
+
+OF_A_TURN = 0.25
+"""How exactly the number of periods is known."""
 
 LATE_CUT = 0.45
 """A warm-up that takes more than this share of a run may not have ended."""
@@ -207,13 +210,15 @@ def judge(
     >>> judge(ramp, slow_waves(ramp), 1, 0)[0].kind
     'drifting'
     """
+    seasons = _seasons(series, size, head, parts.alternates_in_time)
+    slow = _slowness(waves, skipped + cut * size, series.shape[1] * size) if waves else []
     found = [
         *_tails(series, parts),
         *(_disagreement(waves) if waves else ()),
-        *(_slowness(waves, skipped + cut * size, series.shape[1] * size) if waves else ()),
+        *(_or_a_season(one, seasons) for one in slow),
         *_brevity(series.size * size),
         *_warm_up(cut, series.shape[1], size, skipped),
-        *_seasons(series, size, head, parts.alternates_in_time),
+        *seasons,
     ]
     steady = Verdict("steady", True, "steady: no reason to doubt the interval")
     return sorted(found, key=lambda verdict: verdict.is_trusted) or [steady]
@@ -279,10 +284,21 @@ def _slowness(waves: Waves, first: int, length: int) -> list[Verdict]:
             "too short: a slow part takes about "
             f"{length / waves.relaxations:,.0f} steps to be forgotten, so the run saw it "
             f"{waves.relaxations:.0f} times, and the interval may be much too narrow: run about "
-            f"{longer:.0f} times as long",
+            f"{longer:.0f} times as long (if it wanders without end, as a random walk does, no length helps)",
             longer=longer,
         )
     ]
+
+
+def _or_a_season(verdict: Verdict, seasons: list[Verdict]) -> Verdict:
+    """Return a verdict that says, if the run is too short, that its season may be all that is slow."""
+    if verdict.kind != "too short" or not seasons:
+        return verdict
+    words = (
+        f"{verdict.words}; the slow part may be the pattern that repeats after about {seasons[-1].at:.4g} "
+        "steps: few periods of a clear pattern look the same"
+    )
+    return replace(verdict, words=words)
 
 
 def _brevity(steps: int) -> list[Verdict]:
@@ -332,16 +348,16 @@ def _season(period: float, length: int, size: int = 1) -> Verdict:
     """Return the verdict on a season that was found in means over `size` steps."""
     periods = length / period
     steps = f"{period:.4g}"
-    if periods < MANY_PERIODS:
+    if periods < MANY_PERIODS - OF_A_TURN:
         longer = MANY_PERIODS / periods
         words = (
-            f"periodic: a pattern repeats after about {steps} steps, but only {periods:.0f} times in the "
-            f"run: make it about {longer:.1f} times as long"
+            f"periodic: a pattern repeats after about {steps} steps, but only {periods:.1f} times in the "
+            f"run: make it about {math.ceil(10.0 * longer) / 10.0:.1f} times as long"
         )
         return Verdict("periodic", False, words, at=period, longer=longer)
     words = (
-        f"periodic with a period of about {steps} steps, and steady apart from that: the mean is over all of "
-        f"{periods:.0f} periods"
+        f"periodic with a period of about {steps} steps, which the run has about {periods:,.0f} times; the "
+        "mean is that of all numbers"
     )
     if size > 1:  # a weak one that does not show in the first numbers would look like a longer one
         words += f" (found in means over {size} steps: the true period may be shorter, below {2 * size})"
@@ -371,18 +387,12 @@ def is_alias(short: float, seen: int, period: float, size: int) -> bool:
     overtones = np.arange(1, OVERTONES + 1)
     turns = overtones * size / short
     apart = np.abs(np.abs(turns - np.rint(turns)) - size / period)
-    return bool((apart <= overtones * (0.25 * size / seen)).any())
+    return bool((apart <= overtones * (OF_A_TURN * size / seen)).any())
 
 
 def _tails(series: Floats, parts: Parts) -> list[Verdict]:
+    """Return heavy tails, or else rare events: only against these does a longer run help."""
     events = events_behind(series)
-    if events < FEWEST_EVENTS and not is_end_of_a_tail(series):
-        longer = ENOUGH_EVENTS / events
-        words = (
-            f"rare events: about {max(1.0, events):.0f} of them make up the variance, and so few do not "
-            f"show how often they come: run about {longer:.0f} times as long"
-        )
-        return [Verdict("rare events", False, words, longer=longer)]
     is_heavy = events < EVENTS_OF_HEAVY_TAILS and has_infinite_variance(series, parts.columns)
     if is_heavy and (parts.unweighted is None or has_infinite_variance(parts.unweighted)):
         words = (
@@ -390,6 +400,13 @@ def _tails(series: Floats, parts: Parts) -> list[Verdict]:
             "interval for the mean can be trusted: look at quantiles instead"
         )
         return [Verdict("heavy tails", False, words)]
+    if events < FEWEST_EVENTS and not is_end_of_a_tail(series):
+        longer = ENOUGH_EVENTS / events
+        words = (
+            f"rare events: about {max(1.0, events):.0f} of them make up the variance, and so few do not "
+            f"show how often they come: run about {longer:.0f} times as long"
+        )
+        return [Verdict("rare events", False, words, longer=longer)]
     return []
 
 

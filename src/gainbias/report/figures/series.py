@@ -262,13 +262,13 @@ def _tail(tested: Floats) -> Reason:
 DASHED = (0.0, (4.0, 1.5))
 
 TITLES = {
-    "waves": "Slow waves, against the level used",
+    "waves": "Periodogram at low frequencies",
     "period": "One period",
     "tail": "How far batch means are from the median",
 }
 
 AXES = {
-    "waves": ("half turns in the whole series", "square of the wave / level used"),
+    "waves": ("frequency (half cycles per run, log)", "periodogram / level used (log)"),
     "period": ("steps", "level"),
     "tail": ("distance from the median", "share of batches that is further"),
 }

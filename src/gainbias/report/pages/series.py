@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from gainbias.evaluation.estimate import in_percent
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
-from gainbias.evaluation.gain.spectrum import SURE_OF_DISAGREEMENT, season_length
+from gainbias.evaluation.gain.spectrum import SURE_OF_DISAGREEMENT, season_length, slow_amplitudes
 from gainbias.evaluation.gain.verdict import (
     ENOUGH_ENTRIES,
     EVENTS_OF_HEAVY_TAILS,
@@ -60,6 +61,9 @@ from gainbias.report.pages.frame import (
 )
 from gainbias.store import write_whole
 
+MUCH_WIDER = 4.0
+"""An interval this many times as long as Student's quantile times the standard error has another source."""
+
 MOST_NAMED = 10
 """Groups that are named at the head of a page."""
 
@@ -68,11 +72,11 @@ DRAWN_DIGITS = 4
 
 REASON_IN_WORDS = {
     "waves": (
-        "A series is a sum of waves: the slowest makes one half turn from the beginning to the end. In a "
-        "steady series the squares of slow waves are all about equal. A point is such a square, relative to "
-        "the level that the interval rests on (dashed). The line is the mean over neighbours, and the "
-        "interval comes from the waves that are shaded. Where the line still rises to the left, there is "
-        "something slow that the run has hardly seen."
+        "A series is a sum of cosines: the slowest makes one half cycle from the beginning to the end. In a "
+        "steady series the squares of the slow ones, its periodogram, are all about equal. A point is such a "
+        "square, relative to the level that the interval rests on (dashed). The line is the mean over "
+        "neighbours, and the interval comes from the frequencies that are shaded. Where the line still rises "
+        "to the left, there is something slow that the run has hardly seen."
     ),
     "period": "The mean at each place of a period, over all periods.",
     "tail": (
@@ -87,6 +91,19 @@ APART, RARE, ENDLESS = "chains that disagree", "few rare events", "a variance th
 TURNS, LATE, FEW = "a period seen only a few times", "a late end of the warm-up", "few numbers"
 """What an alarm of a test says, in words."""
 
+TESTS = {
+    SLOW: "log-likelihood ratio (Whittle's, of the periodogram): a slow part against none",
+    DRIFT: "log-likelihood ratio (Whittle's): a straight line against none",
+    SHIFT: "log-likelihood ratio (Whittle's): one step at the best place against none",
+    APART: "F test of the means of the chains",
+    RARE: "count of numbers over excess kurtosis, and whether the largest end a tail of index 2",
+    ENDLESS: "index of a generalized Pareto law, fitted to the excesses (Zhang and Stephens)",
+    TURNS: "strongest frequency of the periodogram against its neighbours, chance below 1e-6",
+    LATE: "MSER (White) on ranks, and whether the beginning differs",
+    FEW: "count",
+}
+"""What each test is."""
+
 OWN_TESTS: dict[str, tuple[str, ...]] = {
     "too short": (SLOW, TURNS, LATE, FEW),
     "drifting": (DRIFT,),
@@ -99,7 +116,7 @@ OWN_TESTS: dict[str, tuple[str, ...]] = {
 
 BETWEEN_CHAINS = (
     "Here the level comes from the means of the chains. The points lie below it: the chains are further "
-    "apart than the waves within them can explain."
+    "apart than the frequencies within them can explain."
 )
 
 
@@ -119,7 +136,7 @@ def write_series_page(found: SeriesEstimate | GroupedSeries, path: Path, made: M
 
 def series_html(found: SeriesEstimate | GroupedSeries, made: Mapping[str, str]) -> str:
     """Return the interactive page of a series or of groups; ``made`` says how it came about."""
-    parts = _of_groups(found) if isinstance(found, GroupedSeries) else _of_one(found)
+    parts = _of_groups(found, made) if isinstance(found, GroupedSeries) else _of_one(found, made)
     estimates = list(found.values()) if isinstance(found, GroupedSeries) else [found]
     return assembled(
         "series.html",
@@ -131,23 +148,56 @@ def series_html(found: SeriesEstimate | GroupedSeries, made: Mapping[str, str]) 
     )
 
 
-def _of_one(estimate: SeriesEstimate) -> dict[str, str]:
+def _subject(words: str) -> str:
+    return f'<p class="subject">{escape(words)}</p>' if words else ""
+
+
+def how_made(estimate: SeriesEstimate) -> str:
+    """Return in one line how the interval of a mean was made; empty if there is none.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> how_made(gb.evaluate_series(np.random.default_rng(0).normal(size=10_000)))
+    'mean ± t(12) standard errors from the 12 lowest frequencies; corrected for slow parts and skewness'
+    """
+    view = series_view(estimate)
+    if estimate.interval is None or view is None:
+        return ""
+    chains, width = len(estimate.batch_means), estimate.interval[1] - estimate.interval[0]
+    degrees = 0 if view.waves is None else view.waves.degrees
+    student = float(stats.t.ppf((1.0 + estimate.confidence) / 2.0, degrees)) if degrees else 0.0
+    if student * estimate.diagnostics.standard_error < width / MUCH_WIDER:
+        return f"{estimate.name} ± one batch: neighbours cancel each other, and it is not known better"
+    source = f"the {slow_amplitudes(judged_means(estimate))[1]} lowest frequencies"
+    if estimate.verdict.kind == "chains disagree":
+        source = "the means of the chains alone"
+    elif chains > 1:
+        source += f" of each of {chains} chains, and their means"
+    return (
+        f"{estimate.name} ± t({degrees}) standard errors from {source}; corrected for slow parts and skewness"
+    )
+
+
+def _of_one(estimate: SeriesEstimate, made: Mapping[str, str]) -> dict[str, str]:
     value, _, interval = number_in_words(estimate.mean, estimate.interval, estimate.confidence).partition(
         ", "
     )
-    name = estimate.name.capitalize()
+    name, subject = estimate.name.capitalize(), made.get("Series", "")
     return {
-        "title": f"{name} {escape(value)}",
+        "title": escape(f"{subject}: {estimate.name} {value}" if subject else f"{name} {value}"),
+        "subject": _subject(subject),
         "verdict": _conclusion(estimate),
         "trust": trust_of(estimate.verdict),
         "headline": f"<span>{name}</span> {escape(value)}",
         "interval": escape(interval_of(interval, estimate.verdict)),
+        "how": _hint(words) if (words := how_made(estimate)) else "",
         "about": f"From {escape(estimate.data_in_words())}.",
         "body": _section(estimate, 0, level=2),
     }
 
 
-def _of_groups(found: GroupedSeries) -> dict[str, str]:
+def _of_groups(found: GroupedSeries, made: Mapping[str, str]) -> dict[str, str]:
     doubted = [
         f"{name} ({one.verdict.kind}{', with warnings' * one.verdict.is_trusted})"
         for name, one in found.items()
@@ -158,9 +208,12 @@ def _of_groups(found: GroupedSeries) -> dict[str, str]:
         others = f" and {len(doubted) - MOST_NAMED:,} more" if len(doubted) > MOST_NAMED else ""
         words += f"; not {', '.join(doubted[:MOST_NAMED])}{others}"
     total = sum(one.diagnostics.num_numbers for one in found.values())
+    subject = made.get("Series", "")
     unfolded = [_group(str(name), one, place) for place, (name, one) in enumerate(found.items())]
     return {
-        "title": f"{len(found)} series",
+        "title": escape(f"{subject}: {len(found)} series" if subject else f"{len(found)} series"),
+        "subject": _subject(subject),
+        "how": "",
         "verdict": concluded(
             words, "failed" if doubted else "held", ["Open a series below: it says why, and what to do."]
         ),
@@ -260,11 +313,15 @@ def _section(estimate: SeriesEstimate, place: int, level: int) -> str:
         "Quantiles": _quantiles(estimate),
         "The series": shown,
         "Why this verdict": reason,
-        "In numbers": definitions(facts_of(estimate)),
+        "In numbers": definitions(facts_of(estimate, view)),
     }
     notes = (words for words in estimate.diagnostics.notes if words != estimate.verdict.words)
-    sections = [f"<h{level}>{title}</h{level}>{content}" for title, content in parts.items() if content]
-    return "".join(sections) + listed("Notes", notes, level)
+    first, second, *others = (
+        f"<div><h{level}>{title}</h{level}>{content}</div>" if content else ""
+        for title, content in parts.items()
+    )
+    first_screen = f'<div class="first-screen">{first}{second}</div>' if first else second
+    return first_screen + "".join(others) + listed("Notes", notes, level)
 
 
 def _chart(shows: str, place: int, spoken: str) -> str:
@@ -321,7 +378,10 @@ def _point(estimate: SeriesEstimate, view: SeriesView) -> str:
 def _quantiles(estimate: SeriesEstimate) -> str:
     if not estimate.levels:
         return ""
-    rows = [f'<th scope="row">{level_in_words(one.level)}</th>{_row(one)}' for one in estimate.levels]
+    names = [level_in_words(one.level) + " (median)" * (one.level == 0.5) for one in estimate.levels]
+    rows = [
+        f'<th scope="row">{name}</th>{_row(one)}' for name, one in zip(names, estimate.levels, strict=True)
+    ]
     interval = f"{in_percent(estimate.confidence)} interval"
     header = ["Level", "Value", interval, "Independent numbers beyond"]
     caption = f"Each with its own {interval}"
@@ -333,7 +393,7 @@ def _row(one: QuantileEstimate) -> str:
         value = quantile_in_words(one.value, None, one.exceedances).removesuffix(" (none)")
         return f'<td{NUMBER}>{value}</td><td colspan="2">no interval: {escape(one.words)}</td>'
     value, _, ends = number_in_words(one.value, one.interval).rstrip(")").partition(" (")
-    numbers = [value, ends, f"{one.exceedances:,.0f}"]
+    numbers = [value, ends, f"about {_rounded(one.exceedances)}"]
     return "".join(f"<td{NUMBER}>{escape(number)}</td>" for number in numbers)
 
 
@@ -454,21 +514,23 @@ def _asked(found: list[Question], verdict: Verdict) -> str:
             measured = f'<span class="verdict failed">{measured}</span>'
         rows.append(
             f'<th scope="row">{escape(one.asked)}</th><td>{measured}</td><td>{escape(one.alarm)}</td>'
+            f"<td>{escape(TESTS[one.found])}</td>"
         )
-    table = framed_table("asked", "Tests of the series", ["Question", "Measured", "Alarm"], rows)
+    table = framed_table("asked", "Tests of the series", ["Question", "Measured", "Alarm", "Test"], rows)
     return table + _hint(
-        "The first three are logarithms of ratios of likelihoods: by how much better a model with the "
-        "feature fits than one without it. The most serious alarm is the verdict."
+        "For a steady series that is long enough, each test raises a false alarm in at most about one run of "
+        "100, and all together in fewer than 5 of 100. The most serious alarm is the verdict."
     )
 
 
-def facts_of(estimate: SeriesEstimate) -> dict[str, str]:
+def facts_of(estimate: SeriesEstimate, view: SeriesView | None) -> dict[str, str]:
     """Return the diagnostics of a series in words, by their names."""
     facts = estimate.diagnostics
     return {
         "Data": estimate.data_in_words(),
         "Read": "all rows" if facts.is_complete else "cut short: the verdict says why",
         "Standard error": known_number(facts.standard_error),
+        "Degrees of freedom": f"{view.waves.degrees}" if view is not None and view.waves else "none",
         "Autocorrelation time": known_steps(facts.autocorrelation_time),
         "Batches": _batches(estimate),
     }
@@ -477,7 +539,7 @@ def facts_of(estimate: SeriesEstimate) -> dict[str, str]:
 def _batches(estimate: SeriesEstimate) -> str:
     chains, count = estimate.batch_means.shape
     numbers = "1 number" if estimate.batch_size == 1 else f"{estimate.batch_size:,} numbers"
-    return f"{count:,} of {numbers}" + (" for each chain" if chains > 1 else "")
+    return f"{count:,} batches of {numbers}" + (" for each chain" if chains > 1 else "")
 
 
 def next_steps(estimate: SeriesEstimate) -> list[str]:
@@ -516,10 +578,16 @@ def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
             steps.append(f"Leave out the same number from similar runs: skip={at}.")
         return steps
     if verdict.longer is not None:
-        return [
+        steps = [
             f"Do not report this interval. A run that is long enough for the {name} has "
             f"about {_rounded(verdict.longer * count)} numbers."
         ]
+        if verdict.kind == "too short":
+            steps.append(
+                "If that run is too short again by as much, the series may wander like a random walk: then "
+                "no length helps."
+            )
+        return steps
     advice = {
         "drifting": [
             f"Do not report one {name}: it depends on when you stop.",

@@ -4,6 +4,7 @@
 (() => {
   const { band, drawInText: draw, findAll, isWide, readable, scale, seeThrough, style } = Common;
   const data = Common.data();
+  const BAND = 0.3; // share of ink, so that the interval shows through the series, also on a dark page
 
   const straight = (x, y, color, width, dash) =>
     ({ x, y, mode: "lines", line: { color, width, dash }, hoverinfo: "skip" });
@@ -19,7 +20,10 @@
       line: { color: inkOf(chain), width: 1 }, marker: { color: inkOf(chain) }, opacity: 0.7,
       hovertemplate: hover(chain) }));
     const ink = style("--ink"), found = readable(data.found), after = [warmUp, end];
-    if (interval) traces.push(band(after, Array(2).fill(interval[0]), Array(2).fill(interval[1]), ink));
+    if (interval) {
+      const around = band(after, Array(2).fill(interval[0]), Array(2).fill(interval[1]), ink);
+      traces.push({ ...around, fillcolor: seeThrough(ink, BAND) });
+    }
     if (mean !== null) traces.push(straight(after, [mean, mean], ink, 2));
     for (const part of segments) {
       traces.push(straight(part.steps, part.levels, part.chain === null ? found : inkOf(part.chain), 3));
@@ -31,7 +35,8 @@
       shapes: [...cut, ...shift], margin: Common.margins(30),
       annotations: [...(warmUp ? [note("left out", 0, "left")] : []),
         ...(shift.length ? [note("level shift", shiftAt, "center")] : [])],
-      xaxis: { ...scale(counts[0].toUpperCase() + counts.slice(1)), showgrid: false, range: [0, end] }, yaxis: scale(name),
+      xaxis: { ...scale(counts[0].toUpperCase() + counts.slice(1)), showgrid: false, range: [0, end], tickformat: ",d" },
+      yaxis: scale(name),
     });
   }
 
@@ -45,7 +50,7 @@
     const most = Math.max(...up) * 2;
     const isWaves = form === "waves";
     draw(element, line ? [points, line] : [points], {
-      margin: Common.margins(30), annotations: isWaves ? [note("the interval rests on these", 0, "left")] : [],
+      margin: Common.margins(30), annotations: isWaves ? [note("the interval comes from these", 0, "left")] : [],
       shapes: isWaves ? [shaded(across[0], used, seeThrough(ink, 0.12)), { type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1,
         line: { color: style("--ink"), width: 1.2, dash: "dash" } }] : [],
       xaxis: { ...scale(titles[0]), showgrid: false, ...kind(across) },
