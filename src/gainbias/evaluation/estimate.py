@@ -454,7 +454,7 @@ class History:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Make what was to be made later; Python asks here only for what is not there yet."""
+            """Make what was to be made later; Python asks here only for what is still missing."""
             make = vars(self).get("_make")
             if make is None or name not in {field.name for field in fields(self)}:
                 return object.__getattribute__(self, name)  # another thread may have made it meanwhile

@@ -48,7 +48,7 @@ TOGETHER = 2**14
 """Transitions with sparse features are gathered up to this number, because each call of SciPy takes time."""
 
 TOGETHER_IN_THREADS = 2**17
-"""So many for each thread if there are several, which then share them."""
+"""The same for each of several threads, which share them."""
 
 
 @dataclass(frozen=True, eq=False)
