@@ -12,7 +12,7 @@ import numpy as np
 
 import gainbias as gb
 from docs._ext.pictures import WEB, save_pair
-from gainbias.report.figures.style import INK, drawing, new_figure
+from gainbias.report.figures.style import INK, Size, drawing, new_figure
 from gainbias.types import Floats
 
 if TYPE_CHECKING:
@@ -20,12 +20,20 @@ if TYPE_CHECKING:
 
 LOAD, CUSTOMERS, RUNS = 0.8, 50_000, 40
 MEAN = LOAD / (1 - LOAD) * LOAD  # of the waiting time, where a service takes 1: 3.2
-SHOWN = (2.5, 4.5)
+SHOWN = (2.3, 4.5)
 """Waiting times that the picture shows; an arrow stands for the rest of a bar."""
 
+CLEAR = 0.07
+"""How far a cross and words stand from what they are about."""
+
 HOLDS, MISSES = "#0072B2", "#D55E00"
-LARGE = WEB._replace(letters=13.0)
-"""Letters that can still be read on a phone."""
+LAYOUTS = {
+    "hero": WEB._replace(width=9.0, columns=2, panel_height=3.2, letters=11.5),
+    "hero-phone": WEB._replace(width=4.7, columns=1, panel_height=2.6, letters=13.0),
+}
+"""Side by side for wide screens; below each other, with larger letters, for phones."""
+
+Intervals = dict[str, list[tuple[float, float]]]
 
 
 def waiting_times(seed: int) -> Floats:
@@ -43,37 +51,48 @@ def usual_interval(waits: Floats) -> tuple[float, float]:
     return float(waits.mean() - reach), float(waits.mean() + reach)
 
 
-def draw() -> Figure:
-    """Draw the intervals of runs of one queue: those for independent numbers, and ours."""
+def simulate() -> Intervals:
+    """Return the intervals of the runs of one queue: those for independent numbers, and ours."""
     runs = [waiting_times(seed) for seed in range(RUNS)]
-    usual = [usual_interval(waits) for waits in runs]
-    ours = [gb.evaluate_series(waits).interval for waits in runs]
-    with drawing(LARGE):
-        figure = new_figure(4.7, 4.8)
-        panels = figure.subplots(2, 1, sharex=True, sharey=True)
-        panels[0].set(ylim=SHOWN, yticks=[3, 4])
-        for panel, name, intervals in zip(
-            panels, ("Error bars that assume independence", "gainbias"), (usual, ours), strict=True
-        ):
-            _draw_runs(panel, name, np.array(intervals))
-        panels[1].set(xlabel=f"{RUNS} runs, {CUSTOMERS:,} customers each", xticks=[])
-        figure.supylabel("Mean waiting time", fontsize=LARGE.letters)
+    return {
+        "Error bars that assume independence": [usual_interval(waits) for waits in runs],
+        "Error bars of gainbias": [gb.evaluate_series(waits).interval for waits in runs],
+    }
+
+
+def draw(intervals: Intervals, size: Size) -> Figure:
+    """Draw the intervals, a panel for each kind."""
+    with drawing(size):
+        rows = len(intervals) // size.columns
+        figure = new_figure(size.width, rows * size.panel_height)
+        panels = figure.subplots(rows, size.columns, sharex=True, sharey=True, squeeze=False)
+        for panel, (name, ends) in zip(panels.flat, intervals.items(), strict=True):
+            _draw_runs(panel, name, np.array(ends), size)
+        panels[0, 0].set(ylim=SHOWN, yticks=[3, 4], xlim=(-1, RUNS + 0.5), xticks=[])
+        for panel in panels[-1]:
+            panel.set_xlabel(f"{RUNS} runs, {CUSTOMERS:,} customers each", fontsize=size.letters)
+        figure.supylabel("Mean wait, in service times", fontsize=size.letters)
     return figure
 
 
-def _draw_runs(panel: Any, name: str, intervals: Floats) -> None:
+def _draw_runs(panel: Any, name: str, intervals: Floats, size: Size) -> None:
     holds = (intervals[:, 0] < MEAN) & (intervals[:, 1] > MEAN)
     panel.axhline(MEAN, color=INK, linewidth=1.0)
+    panel.text(RUNS + 0.2, SHOWN[0] + 0.03, f"line: true mean {MEAN:.1f}", ha="right", va="bottom")
     for number, ((low, high), held) in enumerate(zip(intervals, holds, strict=True)):
         colour = HOLDS if held else MISSES
         panel.plot([number, number], [low, high], color=colour, linewidth=2.2, solid_capstyle="butt")
+        if not held:  # a cross beyond the end that is further away from the truth
+            place = high + CLEAR if low > MEAN else low - CLEAR
+            panel.plot(number, place, marker="x", markersize=4.5, markeredgewidth=1.3, color=colour)
         if high > SHOWN[1]:  # an arrow, and where the bar ends
             panel.plot(number, SHOWN[1], marker="^", markersize=7, color=colour, clip_on=False)
-            panel.text(number - 1.2, SHOWN[1], f"to {high:.1f}", ha="right", va="center")
-    title = f"{name}\n{holds.sum()} of {len(holds)} contain the truth"
-    panel.set_title(title, loc="left", fontweight="bold", fontsize=LARGE.letters)
-    panel.margins(x=0.02)
+            panel.text(number - 1.2, SHOWN[1] - CLEAR, f"to {high:.1f}", ha="right", va="top")
+    title = f"{name}\n{holds.sum()} of {len(holds)} contain the true mean"
+    panel.set_title(title, loc="left", fontweight="bold", fontsize=size.letters)
 
 
 if __name__ == "__main__":
-    save_pair(draw(), Path(__file__).parents[1] / "hero")
+    bars = simulate()
+    for stem, layout in LAYOUTS.items():
+        save_pair(draw(bars, layout), Path(__file__).parents[1] / stem)

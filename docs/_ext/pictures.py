@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,10 @@ WEB = Size(width=7.0, columns=3, legend_columns=4, panel_height=2.2, letters=9.0
 """The width of a page's text."""
 
 NIGHT = {INK: "#d8dee6", FAINT: "#5b6672", "#000000": "#ffffff"}
-"""What ink becomes on a dark page; the colours of algorithms can be seen on both."""
+"""What ink becomes on a dark page."""
+
+LIGHTER = 0.3
+"""Share of the way to white for all other colours, as on the pages of reports."""
 
 
 def save_pair(figure: Figure, stem: Path) -> tuple[Path, Path]:
@@ -36,16 +40,19 @@ def save_pair(figure: Figure, stem: Path) -> tuple[Path, Path]:
 
 
 def in_the_dark(svg: str) -> str:
-    """Return a picture with its ink changed for a dark page.
+    """Return a picture with its ink and colours changed for a dark page.
 
     Examples
     --------
     >>> in_the_dark('<path style="fill: #222222; stroke: #0072b2"/>')
-    '<path style="fill: #d8dee6; stroke: #0072b2"/>'
+    '<path style="fill: #d8dee6; stroke: #4c9cc9"/>'
     """
-    for day, night in NIGHT.items():
-        svg = svg.replace(day, night)
-    return svg
+    return re.sub("#[0-9a-f]{6}", lambda found: NIGHT.get(found[0]) or _lighter(found[0]), svg)
+
+
+def _lighter(colour: str) -> str:
+    parts = [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
+    return "#" + "".join(f"{round(part + LIGHTER * (255 - part)):02x}" for part in parts)
 
 
 def picture(stem: str, alt: str) -> str:
