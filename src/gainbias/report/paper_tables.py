@@ -51,12 +51,12 @@ def study_tables(results: Archive, paper: Paper) -> StudyTables:
         conditions_table(results, paper),
         parameters_table(results, paper),
         summary_table(results, FAIR_SCORES) if "fair" in results.protocols else DataFrame(),
-        _without_certainty(verdict_table(STUDY_CLAIMS, results), results.manifest["shorten"] != 1),
+        without_certainty(verdict_table(STUDY_CLAIMS, results), results.manifest["shorten"] != 1),
         unexplained(results, paper),
     )
 
 
-def _without_certainty(verdicts: DataFrame, is_shortened: bool) -> DataFrame:
+def without_certainty(verdicts: DataFrame, is_shortened: bool) -> DataFrame:
     """Return verdicts that only seem so where the study was shortened: longer runs may end otherwise."""
     sure = {"holds": "seems to hold", "fails": "seems to fail"}
     if not is_shortened or verdicts.empty:

@@ -536,7 +536,8 @@ TASK = ' class="task"'
 
 def _behind(row: Any) -> str:
     """Return how far a series is behind the best, and whether the two cannot be told apart."""
-    return behind_words(row) + ": not told apart" * (row.tied and row.instances >= FEWEST_INSTANCES)
+    is_tied = bool(row.tied and row.instances >= FEWEST_INSTANCES)
+    return behind_words(row) + ": not told apart" * is_tied
 
 
 MOST_LISTED, LISTS = 100, ("failures", "diverged_units")

@@ -229,7 +229,7 @@ class TestInABrowser:
         first = browser.run(
             "return [...document.querySelectorAll('#panels > div')].map(e => e.layout.yaxis.ticktext.at(-1))"
         )
-        assert first == ["TD(0)", "Least squares"]
+        assert first == ["TD(0)", "TD(0)"]
         heights = browser.run(
             "return [...document.querySelectorAll('#panels > div:first-child .ytick text')]"
             ".map(e => e.getBoundingClientRect().y)"

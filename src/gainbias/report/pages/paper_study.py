@@ -307,9 +307,8 @@ def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, A
 CHOSEN = "The protocol inferred was chosen to fit the paper's numbers; nothing else was tuned to agree."
 
 RULE = (
-    "Holds: the 95% Clopper-Pearson interval of the share of runs in which it held lies above one half; "
-    "fails: below. Seems to: there are too few runs for that, or the study was shortened. A claim opens its "
-    "numbers."
+    "Holds: the 95% Clopper-Pearson interval of the share of runs lies above one half; fails: below; seems "
+    "to: too few or shortened runs. A click on a claim opens its numbers."
 )
 
 MEANINGS = {
