@@ -286,7 +286,8 @@ def _keep_estimate(estimate: Any, files: Mapping[str, Path], options: argparse.N
     if "figure" in files:
         gainbias.plot(estimate).figure.savefig(files["figure"])
     if "page" in files:
-        write_page_of(estimate, files["page"], {"Command": options.command})
+        subject = str(options.source) + (f", policy {options.policy}" if options.policy else "")
+        write_page_of(estimate, files["page"], {"Command": options.command}, subject)
 
 
 def _compare(options: argparse.Namespace) -> int:
