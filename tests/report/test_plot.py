@@ -69,26 +69,30 @@ class TestEstimates:
         assert ends == pytest.approx(estimate.value_interval(np.arange(6)))
 
     def test_the_axis_of_the_gain_shows_its_last_interval_and_ends_where_nothing_is_drawn(self):
-        """Where rewards are rare, early bands reach far up, and hardly below 0."""
+        """Where rewards are rare, early bands reach far up, and hardly below 0: they are left out."""
         estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=20_000)
         history, panel = estimate.history, gb.plot(estimate).figure.axes[0]
         least, most = panel.get_ylim()
         low, high = estimate.gain_interval
-        late = history.gain[history.transitions >= 200]
-        assert least < min(low, late.min()) <= max(high, late.max()) < most
-        assert most - least <= 1.15 * (np.ptp(late) + 2 * (high - low))
-        lowest = min(history.low[np.isfinite(history.low)].min(), history.gain.min())
-        assert least >= lowest - 0.1 * (most - least)
+        [band], line = panel.collections, panel.lines[0]
+        drawn = np.concatenate([band.get_paths()[0].vertices[:, 1], line.get_ydata()])
+        assert least < drawn.min() <= low < high <= drawn.max() < most
+        assert drawn.min() - least <= 0.05 * (most - least)
+        assert most - drawn.max() <= 0.05 * (most - least)
+        first = line.get_xdata()[0]
+        assert history.transitions[0] < first < history.transitions[-1]
+        assert (history.high - history.low)[history.transitions >= first].max() <= 3.0 * (high - low)
 
     @pytest.mark.parametrize(
         ("low", "high", "ends"),
         [
-            ((-9.0, 0.5, 0.9), (11.0, 1.5, 1.1), (0.78, 1.22)),  # wide bands, which are cut off
-            ((0.9, 0.9, 0.9), (1.1, 1.1, 1.1), (0.88, 1.12)),  # nothing is drawn further out
+            ((-9.0, 0.75, 0.9), (11.0, 1.25, 1.1), (0.725, 1.275)),  # a wide band, which is left out
+            ((0.75, -9.0, 0.9), (1.25, 11.0, 1.1), (0.89, 1.11)),  # and all before it
+            ((0.9, 0.9, 0.9), (1.1, 1.1, 1.1), (0.89, 1.11)),
         ],
     )
     def test_the_range_of_the_gain_by_hand(self, low, high, ends):
-        """The last interval with as much again on either side, and a twentieth more."""
+        """All bands from where they are at most three times as wide as the last, and a twentieth more."""
         history = History(np.array([10, 1_000, 10_000]), np.ones(3), np.array(low), np.array(high))
         estimate = gb.evaluate(Queue, ALWAYS, num_steps=2_000)
         found = gain_range(replace(estimate, gain=1.0, gain_interval=(0.9, 1.1), history=history))

@@ -286,15 +286,16 @@ def _keep_estimate(estimate: Any, files: Mapping[str, Path], options: argparse.N
     if "figure" in files:
         gainbias.plot(estimate).figure.savefig(files["figure"])
     if "page" in files:
-        write_page_of(estimate, files["page"], {"Command": options.command} | _subject(estimate, options))
+        made = {"Command": options.command}
+        write_page_of(estimate, files["page"], made, _subject(estimate, options))
 
 
-def _subject(estimate: Any, options: argparse.Namespace) -> dict[str, str]:
-    """Return what a series is about, for the head of its page; nothing for other answers."""
+def _subject(estimate: Any, options: argparse.Namespace) -> str:
+    """Return what an estimate is about, for the head of its page."""
     if not isinstance(estimate, gainbias.SeriesEstimate | gainbias.GroupedSeries):
-        return {}
+        return str(options.source) + (f", policy {options.policy}" if options.policy else "")
     source = "standard input" if str(options.source) == "-" else Path(options.source).name
-    return {"Series": f"{options.column}, from {source}" if options.column else source}
+    return f"{options.column}, from {source}" if options.column else source
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ it again from these files.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.evaluation.estimate import Estimate, with_interval
+from gainbias.evaluation.estimate import Estimate, as_precise, with_interval
 from gainbias.evaluation.evaluate import evaluate, evaluate_log
 from gainbias.evaluation.series import evaluate_series
 from gainbias.evaluation.series_estimate import SeriesEstimate, number_in_words
@@ -35,7 +36,7 @@ FEE, WAITING_COST = 4.0, 1.0
 """What a customer pays when let in, and what each costs per hour until they leave."""
 
 PLACES, LET_IN = 8, 3
-"""Places in the queue; the good policy lets a customer in while fewer than this many are there."""
+"""Places in the queue; the policy lets a customer in while fewer than this many are there."""
 
 CUSTOMERS, STEPS = 50_000, 60_000
 """How long everything is simulated: customers of the queue, and steps of the log of a policy."""
@@ -54,6 +55,8 @@ class DemoAnswer:
         With its interval.
     exact : float
         The true value.
+    shown_exact : str
+        The same with the digits of the answer.
     command : str
         The command that gives the answer again.
     page : str or None
@@ -61,16 +64,23 @@ class DemoAnswer:
     verdict : str
         Whether the answer can be trusted, in a word or two; empty if there is no answer.
     is_trusted : bool
+    value : float
+        The answer as a number; nan if there is none.
+    interval : (float, float)
+        Its ends; both are the answer if that is exact.
     """
 
     have: str
     question: str
     answer: str
     exact: float
+    shown_exact: str
     command: str
     page: str | None
     verdict: str = ""
     is_trusted: bool = True
+    value: float = float("nan")
+    interval: tuple[float, float] = (float("nan"), float("nan"))
 
 
 class AdmissionQueue:
@@ -201,11 +211,11 @@ def _from_numbers(folder: Path) -> DemoAnswer:
         have=f"a column of numbers: how long each of {CUSTOMERS:,} customers waited",
         question="How long does a customer wait on average, in hours?",
         answer=number_in_words(found.mean, found.interval, found.confidence),
-        exact=ARRIVALS / SERVICES / (SERVICES - ARRIVALS),
         command=command,
         page="waits.html",
         verdict=found.verdict.kind,
         is_trusted=found.verdict.is_trusted,
+        **_numbers(found.mean, found.interval, ARRIVALS / SERVICES / (SERVICES - ARRIVALS)),
     )
 
 
@@ -215,31 +225,33 @@ def _from_events(folder: Path) -> DemoAnswer:
     _write_columns(file, log)
     found = evaluate_log(log, time="at", reward_rate="customers", per=1.0)
     command = f"gainbias evaluate {file} --time at --reward-rate customers --per 1"
-    write_page_of(found, folder / "queue.html", {"Command": command})
+    write_page_of(found, folder / "queue.html", {"Command": command}, "An event log of the queue")
     return DemoAnswer(
         have="an event log: how many customers were there, and since when",
         question="How many customers are there on average over time?",
         answer=number_in_words(found.gain, found.gain_interval, found.confidence),
-        exact=ARRIVALS / (SERVICES - ARRIVALS),
         command=command,
         page="queue.html",
         verdict=found.diagnostics.verdict.kind,
         is_trusted=found.diagnostics.verdict.is_trusted,
+        **_numbers(found.gain, found.gain_interval, ARRIVALS / (SERVICES - ARRIVALS)),
     )
 
 
 def _from_simulator(folder: Path) -> DemoAnswer:
     page = folder / "simulator.html"
     about: dict[str, Any] = {
-        "have": "a simulator, and a policy that lets a customer in while fewer than three are there",
-        "question": "What does the policy earn per event?",
-        "exact": _exact_gain(),
+        "have": "a simulator, and the policy that admits below three",
+        "question": "How many dollars does the policy earn per step?",
         "command": f"gainbias evaluate {__name__}:admission_environment --policy {__name__}:admit_few",
     }
     try:
         return _estimated(evaluate(admission_environment, admit_few), page, **about)
     except ImportError as error:
-        return DemoAnswer(answer=f"left out: {error}", page=None, **about)
+        exact = _exact_gain()
+        return DemoAnswer(
+            answer=f"left out: {error}", page=None, exact=exact, shown_exact=f"{exact:.3g}", **about
+        )
 
 
 def _from_model(folder: Path) -> DemoAnswer:
@@ -248,17 +260,17 @@ def _from_model(folder: Path) -> DemoAnswer:
     found = solve(process)
     return DemoAnswer(
         have="a model of the same queue and policy: probabilities and rewards",
-        question="What does the policy earn per event, exactly?",
-        answer=f"{found.gain:.12g}, off by at most {found.gain_error:.0e}",
-        exact=_exact_gain(),
+        question="How many dollars does the policy earn per step, exactly?",
+        answer=f"{found.gain:.6g} per step, rounding error below {_power_above(found.gain_error)}",
         command=f"gainbias solve {file}",
         page=None,
         verdict="exact",
+        **_numbers(found.gain, (found.gain, found.gain), _exact_gain()),
     )
 
 
 def _from_other_policy(folder: Path) -> DemoAnswer:
-    """Evaluate the good policy from the log of a policy that tosses a coin."""
+    """Evaluate the policy from the log of another one, which tosses a coin."""
     coins = np.random.default_rng(1).integers(0, 2, STEPS)
     queue = AdmissionQueue()
     here, _ = queue.reset(seed=0)
@@ -277,8 +289,7 @@ def _from_other_policy(folder: Path) -> DemoAnswer:
         found,
         folder / "another.html",
         have=f"the log of another policy, which tossed a coin {STEPS:,} times",
-        question="What would the good policy, which never ran, have earned?",
-        exact=_exact_gain(),
+        question="How many dollars would the policy that admits below three earn?",
         command=f"gainbias evaluate {file} --state customers --action admit --reward earned "
         f"--policy {folder / 'few.npy'}",
     )
@@ -289,7 +300,7 @@ QUESTIONS = (_from_numbers, _from_events, _from_simulator, _from_model, _from_ot
 
 
 def _exact_gain() -> float:
-    """Return the gain of the good policy from the law of a queue with few places, which is geometric."""
+    """Return the gain of the policy from the law of a queue with few places, which is geometric."""
     law = (ARRIVALS / SERVICES) ** np.arange(LET_IN + 1)
     law /= law.sum()
     earned = FEE * ARRIVALS * (1.0 - law[-1]) - WAITING_COST * (law @ np.arange(LET_IN + 1))
@@ -297,7 +308,8 @@ def _exact_gain() -> float:
 
 
 def _estimated(found: Estimate, page: Path, command: str, **about: Any) -> DemoAnswer:
-    write_page_of(found, page, {"Command": command})
+    have = about["have"]
+    write_page_of(found, page, {"Command": command}, f"{have[:1].upper()}{have[1:]}")
     words = with_interval(found.gain, found.gain_interval, found.confidence, found.per)
     verdict = found.diagnostics.verdict
     return DemoAnswer(
@@ -307,7 +319,19 @@ def _estimated(found: Estimate, page: Path, command: str, **about: Any) -> DemoA
         verdict=verdict.kind,
         is_trusted=verdict.is_trusted,
         **about,
+        **_numbers(found.gain, found.gain_interval, _exact_gain()),
     )
+
+
+def _numbers(value: float, interval: tuple[float, float] | None, exact: float) -> dict[str, Any]:
+    """Return what an answer has of numbers: the exact one is shown with the digits of the answer."""
+    low, high = interval or (np.nan, np.nan)
+    [shown] = as_precise((exact,), high - low) if high > low else [f"{exact:.6g}"]
+    return {"value": value, "interval": (low, high), "exact": exact, "shown_exact": shown}
+
+
+def _power_above(number: float) -> str:
+    return f"1e{math.floor(math.log10(number)) + 1}" if number > 0.0 else "1e-300"
 
 
 def _page(answers: list[DemoAnswer]) -> str:
@@ -316,19 +340,62 @@ def _page(answers: list[DemoAnswer]) -> str:
         "demo.html",
         [],
         title="One queue, five kinds of answer",
-        answers="\n".join(map(_section, answers)),
+        fee=f"{FEE:g}",
+        cost=f"{WAITING_COST:g}",
+        answers="\n".join(_section(one, _range(one, answers)) for one in answers),
         data=script_data({}),
     )
 
 
-def _section(one: DemoAnswer) -> str:
+def _section(one: DemoAnswer, ends: tuple[float, float]) -> str:
     have, answer = escape(f"{one.have[:1].upper()}{one.have[1:]}."), f"<strong>{escape(one.answer)}</strong>"
+    exact = "" if one.verdict == "exact" else f" exact: {escape(one.shown_exact)}"
     if one.page is not None:
         answer = f'<a href="{escape(one.page)}">{answer}</a>'
+    picture = _picture(one, ends) if np.isfinite(one.value) else ""
     colour = "held" if one.is_trusted else "failed"
     mark = f' <span class="verdict {colour}">{escape(one.verdict)}</span>' if one.verdict else ""
     return (
-        f'<section class="question"><h2>{escape(one.question)}</h2>'
-        f"<p>{answer}{mark} (exact: {one.exact:.6g})</p>"
-        f'<p class="have">{have}</p><pre class="command">{escape(one.command)}</pre></section>'
+        f'<section class="question"><div><h2>{escape(one.question)}</h2>'
+        f"<p>{answer}{mark}{exact}</p>"
+        f'<p class="have">{have} Run this to get the same answer:</p>'
+        f'<pre class="command">{_whole_words(one.command)}</pre></div>{picture}</section>'
+    )
+
+
+def _whole_words(command: str) -> str:
+    """Return a command whose lines are broken between words, where there is room for a word."""
+    return " ".join(f"<span>{escape(word)}</span>" for word in command.split(" "))
+
+
+WIDTH, EDGE = 400.0, 60.0
+"""Of the picture of an answer, and what is left free on either side for numbers."""
+
+
+def _range(one: DemoAnswer, answers: list[DemoAnswer]) -> tuple[float, float]:
+    """Return the ends of the scale of an answer, which answers with the same exact value share."""
+    alike = [other for other in answers if math.isclose(other.exact, one.exact)]
+    numbers = [number for other in alike for number in (*other.interval, other.exact)]
+    return float(np.nanmin(numbers)), float(np.nanmax(numbers))
+
+
+def _picture(one: DemoAnswer, ends: tuple[float, float]) -> str:
+    """Return a picture of an answer: a dot, the line of its interval, and a tick at the exact answer."""
+
+    def place(number: float) -> str:
+        return f"{EDGE + (WIDTH - 2.0 * EDGE) * (number - ends[0]) / (ends[1] - ends[0]):.1f}"
+
+    low, high = one.interval
+    shown = as_precise((low, high), high - low) if high > low else []
+    numbers = "".join(
+        f'<text x="{place(end)}" y="52" text-anchor="middle">{words}</text>'
+        for end, words in zip((low, high), shown, strict=False)
+    )
+    spoken = f"{one.answer}; exact: {one.shown_exact}"
+    return (
+        f'<svg viewBox="0 0 {WIDTH:g} 58" role="img" aria-label="{escape(spoken)}">'
+        f'<path class="exact" d="M{place(one.exact)} 16V44"/>'
+        f'<text class="exact" x="{place(one.exact)}" y="12" text-anchor="middle">{one.shown_exact}</text>'
+        f'<path class="interval" d="M{place(low)} 30H{place(high)}"/>'
+        f'<circle cx="{place(one.value)}" cy="30" r="5"/>{numbers}</svg>'
     )

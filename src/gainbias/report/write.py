@@ -76,12 +76,10 @@ def write_page(
     return path
 
 
-def write_page_of(estimate: Answer, path: Path, made: Mapping[str, str]) -> None:
-    """Write the page of an estimate or of series; ``made`` says how they came about."""
-    if isinstance(estimate, Estimate):
-        write_estimate_page(estimate, path, made)
-    else:
-        write_series_page(estimate, path, made)
+def write_page_of(estimate: Answer, path: Path, made: Mapping[str, str], subject: str = "") -> None:
+    """Write the page of an estimate of a subject, or of series; ``made`` says how they came about."""
+    write = write_estimate_page if isinstance(estimate, Estimate) else write_series_page
+    write(estimate, path, made, subject)
 
 
 def _write_stored_page(source: Path, path: Path) -> None:
@@ -90,7 +88,7 @@ def _write_stored_page(source: Path, path: Path) -> None:
     if path.resolve() == source.resolve():
         raise ValueError(f"the page would replace the estimate in {source}: name another file")
     written = clock(source.stat().st_mtime)
-    write_page_of(estimate, path, {"Estimate": f"{source.name}, written {written}"})
+    write_page_of(estimate, path, {"Estimate": f"{source.name}, written {written}"}, source.name)
 
 
 def page_path(results: Results | str | Path, output: str | Path | None = None) -> Path:

@@ -29,7 +29,7 @@ def test_a_page_beside_the_file_or_elsewhere(stored, queue, capsys):
     page = stored.with_suffix(".html")
     assert json.loads(capsys.readouterr().out) == {"page": str(page), "bytes": page.stat().st_size}
     html = page.read_text()
-    assert f"Gain</span> {repr(queue).splitlines()[0].split()[1]} per step" in html
+    assert f"(gain)</span> {repr(queue).splitlines()[0].split()[1]}</h1>" in html
     assert "queue.npz, written 20" in html
     assert f"gainbias {gb.__version__}, Python " in html
     ours = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
@@ -88,7 +88,7 @@ def test_a_page_that_is_there_is_not_replaced_by_chance(stored, capsys):
         gb.write_page(stored)
     assert cli.main(["report", str(stored), "--overwrite"]) == cli.DONE
     assert f"replaced what was there before: {page}" in capsys.readouterr().err
-    assert "Gain</span>" in page.read_text()
+    assert "(gain)</span>" in page.read_text()
 
 
 def test_python_functions_do_not_overwrite_either(stored, queue, tmp_path):

@@ -11,7 +11,12 @@ import pytest
 import gainbias as gb
 from gainbias.evaluation.estimate import History
 from gainbias.evaluation.values.methods import NoValues
-from gainbias.report.pages.estimate import estimate_html, write_estimate_page
+from gainbias.report.pages.estimate import (
+    estimate_html,
+    how_the_interval_was_made,
+    next_steps,
+    write_estimate_page,
+)
 from tests.evaluation.chains import Counter, Queue
 from tests.evaluation.test_files import Drift
 from tests.report.interactive.browser import Browser
@@ -121,15 +126,16 @@ def text_of(html):
 class TestInABrowser:
     def test_the_gain_is_the_estimates(self, opened, queue):
         window = opened(queue)
-        shown = f"{window.texts('h1')[0]}, {window.texts('.interval')[0]}"
-        assert shown.replace("Gain", "gain     ") == repr(queue).splitlines()[0]
+        what, gain = window.texts("h1")[0].split("\n")
+        assert what == "Average reward per step (gain)"
+        assert f"gain      {gain} per step, {window.texts('.interval')[0]}" == repr(queue).splitlines()[0]
         shown = window.run(
             "return [...document.querySelectorAll('#gain .xtick text')].map(e => e.textContent)"
         )
-        assert shown == ["100", "1,000", "10,000"]
-        *_, line = drawn(window, "gain")
-        assert line["x"] == queue.history.transitions.tolist()
-        assert line["y"] == queue.history.gain.tolist()
+        assert shown[-1] == "20,000"
+        line = drawn(window, "gain")[-1]
+        assert line["x"] == queue.history.transitions.tolist()[-len(line["x"]) :]
+        assert line["y"] == queue.history.gain.tolist()[-len(line["x"]) :]
         assert not window.texts(".warning")
         assert_sound(window)
 
@@ -233,6 +239,22 @@ class TestInABrowser:
         assert window.run("return [window.ran, document.querySelectorAll('img').length]") == [None, 0]
         assert window.find("body").text.count(HOSTILE) == 6
 
+    def test_nothing_that_is_drawn_of_the_gain_is_cut_off(self, opened, queue, warned):
+        for estimate in (queue, warned):
+            window = opened(estimate)
+            *bands, line = drawn(window, "gain")
+            low, high = window.run("return document.getElementById('gain').layout.yaxis.range")
+            shown = [y for trace in [*bands, line] for y in trace["y"]]
+            assert low < min(shown) < max(shown) < high
+            history = estimate.history
+            widths = (history.high - history.low)[-len(line["x"]) :]
+            assert (widths <= 3.0 * widths[-1]).all()
+
+    def test_the_value_and_the_band_are_labelled(self, opened, queue):
+        window = opened(queue)
+        value = window.texts("h1")[0].split("\n")[1]
+        assert window.texts("#gain .annotation-text") == [value, "95% interval"]
+
     def test_the_last_interval_is_a_good_part_of_the_chart_of_the_gain(self, opened, queue):
         window = opened(queue)
         low, high = window.run("return document.getElementById('gain').layout.yaxis.range")
@@ -272,7 +294,7 @@ class TestVerdict:
         )
         facts = replace(queue.diagnostics, verdict=verdict, warnings=("drifting: away", "and this"))
         html = estimate_html(replace(queue, diagnostics=facts), MADE)
-        assert '<div class="conclusion failed" role="note"><p>Drifting: away.</p></div>' in html
+        assert '<div class="conclusion failed" role="note"><p>Drifting: away.</p><h2>What to do next' in html
         assert html.count("rifting: away") == 1
         assert "<h2>Warnings</h2><ul><li>and this</li></ul>" in html
 
@@ -291,13 +313,42 @@ class TestVerdict:
 
 
 class TestAbout:
+    def test_the_subject_is_named_above_the_number_and_in_the_title(self, queue):
+        html = estimate_html(queue, MADE, "Queue, policy <always>")
+        assert re.search("<title>Queue, policy &lt;always&gt;: gain [0-9.]+ per step</title>", html)
+        assert html.index('class="subject">Queue, policy &lt;always&gt;<') < html.index('class="interval"')
+        assert MADE["Command"] not in html.partition("</header>")[0]
+        assert MADE["Command"] in html.partition("How it was made")[2]
+
+    def test_what_to_do_next(self, queue, many):
+        assert next_steps(queue) == [
+            "Use the gain with its interval.",
+            "For an interval half as wide, take 4 times as many steps: about 80,000.",
+        ]
+        assert next_steps(many)[0].startswith("Do not report this interval.")
+
+    def test_how_the_interval_was_made_has_the_degrees_of_freedom(self, queue):
+        words = how_the_interval_was_made(queue.diagnostics)
+        assert "the 12 lowest frequencies" in words
+        assert "the means of the 4 chains: Student's t with 12 + 3 degrees" in words
+        assert queue.diagnostics.degrees == 12 + 3
+        apart = replace(queue.diagnostics, degrees=3)
+        assert how_the_interval_was_made(apart).startswith("the means of the 4 chains alone")
+
+    def test_the_band_is_said_to_hold_for_one_look_only_if_it_does(self, queue):
+        assert "not for all looks together" in estimate_html(queue, MADE)
+        looked = gb.evaluate(Queue, ALWAYS, num_steps=20_000, anytime=True)
+        assert "interval for all looks together" in estimate_html(looked, MADE)
+
     def test_another_policy_and_what_the_log_is_worth_to_it_come_first(self):
         random = np.random.default_rng(0)
         states = np.zeros(20_001, dtype=int)
         log = {"state": states, "action": random.integers(0, 2, 20_001), "reward": random.random(20_001)}
         found = gb.evaluate_log(log, state="state", action="action", reward="reward", policy=np.array([1]))
-        worth = float(f"{found.target.overlap.effective_sample_size:.3g}")
-        first = estimate_html(found, MADE).partition("<header>")[2].partition("</header>")[0]
+        worth = float(f"{found.target.overlap.effective_sample_size:.2g}")
+        html = estimate_html(found, MADE)
+        assert text_of(html).count("worth") == 1  # of its overlap
+        first = html.partition("<header>")[2].partition("</header>")[0]
         assert "of another policy than that of the log." in first
         assert (
             f"{found.target.overlap.steps:,} steps of the log are worth about {worth:,.0f} of this policy"
@@ -312,7 +363,8 @@ class TestWhatAnEstimateMayLack:
         (*_, point) = drawn(window, "gain")
         assert point["mode"] == "markers"
         assert point["error_y"]["array"][0] > 0
-        assert window.texts("table tbody tr")[-1].split("\t") == ["5", "-", "no step began there"]
+        assert window.texts("table tbody th")[-1] != "5"
+        assert "No step began at 5." in window.texts(".hint")[-1]
         assert window.texts("table tbody tr")[0].endswith("too little was seen")
         assert_sound(window)
 
@@ -335,6 +387,10 @@ class TestWhatAnEstimateMayLack:
         early = replace(queue, history=history)
         *bands, line = drawn(opened(early), "gain")
         assert [band["x"] for band in bands] == [[40, 80, 80, 40]]
+        assert line["x"] == [40, 80]
+        never = replace(queue, history=History(history.transitions, np.zeros(4), np.zeros(4), np.zeros(4)))
+        (line,) = drawn(opened(never), "gain")
+        assert line["x"] == [10, 20, 40, 80]
         assert line["text"][0] == "0; rewards did not vary, so there is no interval"
         pytest.importorskip("matplotlib")
         [band] = gb.plot(early).collections

@@ -225,7 +225,7 @@ class TestParts:
 
     def test_what_the_series_is_about_stands_above_the_number_and_in_the_title(self):
         estimate = gb.evaluate_series(numbers_of("normal", 2_000), ())
-        html = series_html(estimate, MADE | {"Series": "<b>ms</b>, from latencies.csv"})
+        html = series_html(estimate, MADE, "<b>ms</b>, from latencies.csv")
         text = text_of(html).removeprefix("Skip to the content ")
         assert text.startswith("&lt;b&gt;ms&lt;/b&gt;, from latencies.csv Mean ")
         assert re.search(r"<title>&lt;b&gt;ms&lt;/b&gt;, from latencies.csv: mean [-\d.]+</title>", html)

@@ -29,7 +29,7 @@ BAND = 0.2
 
 def draw_gain(estimate: Estimate, panel: Axes) -> None:
     """Draw the gain over time."""
-    history, colour = estimate.history, look_of("single-chain").colour
+    history, colour = settled(estimate.history), look_of("single-chain").colour
     low, high = estimate.gain_interval
     is_alone, varied = len(history.gain) == 1, has_varied(history)
     label = f"{in_percent(estimate.confidence)} interval" if varied.any() and not is_alone else None
@@ -51,8 +51,8 @@ def draw_gain(estimate: Estimate, panel: Axes) -> None:
     panel.set_xlabel("transitions")
 
 
-LATE = 0.01
-"""The gain before this share of the transitions does not affect the range of its chart."""
+WIDE = 3.0
+"""The chart of the gain begins where its interval stays narrower than this many times the last one."""
 
 EDGE = 0.05
 """Room between what sets the range of the gain and the ends of its axis, as a share of the range."""
@@ -64,20 +64,32 @@ NEGLIGIBLE_WIDTH = 1e-12
 def gain_range(estimate: Estimate) -> tuple[float, float] | None:
     """Return the ends of an axis for the gain: early bands may be far wider than is worth showing.
 
-    It shows all later gains, and the last interval with as much again on either side, but nothing beyond what
-    is drawn. ``None`` if the gain never changed, and no interval says how far it might.
+    It shows all of what is drawn. ``None`` if the gain never changed, and no interval says how far it might.
     """
-    history = estimate.history
-    low, high = estimate.gain_interval
-    width = high - low if np.isfinite(high - low) else 0.0
-    late = history.gain[history.transitions >= LATE * history.transitions[-1]]
-    least, most = min(late.min(), estimate.gain - width), max(late.max(), estimate.gain + width)
-    if least == most:
-        return None
+    history = settled(estimate.history)
     bands = [np.where(has_varied(history), end, np.nan) for end in (history.low, history.high)]
     drawn = np.array([history.gain, *bands])
+    drawn = drawn[np.isfinite(drawn)]
+    least, most = float(drawn.min()), float(drawn.max())
     edge = EDGE * (most - least)
-    return float(max(least, np.nanmin(drawn)) - edge), float(min(most, np.nanmax(drawn)) + edge)
+    return None if least == most else (least - edge, most + edge)
+
+
+def settled(history: History) -> History:
+    """Return the part of a history that is drawn: from where its intervals stay not much wider than the last.
+
+    All of it, if the last point has no interval.
+
+    Examples
+    --------
+    >>> low, high = np.array([-9.0, 0.0, 1.0]), np.array([9.0, 4.0, 3.0])
+    >>> settled(History(np.array([10, 20, 40]), np.array([1.0, 2.0, 2.0]), low, high)).transitions.tolist()
+    [20, 40]
+    """
+    widths = np.where(has_varied(history), history.high - history.low, np.inf)
+    too_wide = np.flatnonzero(~(widths <= WIDE * widths[-1]))
+    first = int(too_wide[-1]) + 1 if np.isfinite(widths[-1]) and len(too_wide) else 0
+    return History(*(part[first:] for part in (history.transitions, history.gain, history.low, history.high)))
 
 
 def has_varied(history: History) -> NDArray[np.bool_]:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gainbias.evaluation.another.record import percent
+from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import (
     Estimate,
     as_precise,
@@ -19,7 +21,13 @@ from gainbias.evaluation.estimate import (
 from gainbias.evaluation.observations import MOST_LISTED_OBSERVATIONS
 from gainbias.evaluation.sources.spaces import plain_observation
 from gainbias.evaluation.values.methods import NoLearning, NoValues
-from gainbias.report.figures.estimates import ValueView, gain_range, has_varied, value_view
+from gainbias.report.figures.estimates import (
+    ValueView,
+    gain_range,
+    has_varied,
+    settled,
+    value_view,
+)
 from gainbias.report.figures.style import NEGATIVE, POSITIVE
 from gainbias.report.pages.frame import (
     Entry,
@@ -38,12 +46,17 @@ from gainbias.report.pages.frame import (
 )
 from gainbias.store import plain, write_whole
 
+MOST_UNSEEN = 20
+"""Observations at which no step began that are listed."""
+
 MOST_ROWS = 200
 """A table of more observations than this shows only the best and the worst."""
 
 UNSEEN, RARE = "nothing similar was seen", "too little was seen for an interval"
 NO_STEP, TOO_RARE = "no step began there", "too little was seen"
 """For discrete observations: one that ends episodes may have been seen often."""
+
+UNEXPLAINED = "lower bound on the unexplained share of the variance of TD errors"
 
 LOOKED_FOR = "a drift, a level shift, a slow part, a period, rare events, heavy tails"
 
@@ -61,7 +74,7 @@ WIDTH_CHOICE = """\
 </form>"""
 
 
-def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str]) -> None:
+def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str], subject: str = "") -> None:
     """Write the interactive page of an estimate.
 
     Parameters
@@ -71,25 +84,29 @@ def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str])
         The page.
     made : mapping of str to str
         How the estimate came about; the date and versions are added.
+    subject : str
+        What was evaluated, if that is known.
     """
-    write_whole(path, estimate_html(estimate, dated(made)).encode())
+    write_whole(path, estimate_html(estimate, dated(made), subject).encode())
 
 
-def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
-    """Return the interactive page of an estimate; ``made`` says how it came about, the main fact first."""
+def estimate_html(estimate: Estimate, made: Mapping[str, str], subject: str = "") -> str:
+    """Return the interactive page of an estimate of a subject; ``made`` says how it came about."""
     shown = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence, estimate.per)
-    gain, interval = shown.rsplit(", ", 1)
+    gain, interval = shown.replace(f" per {estimate.per}", "", 1).rsplit(", ", 1)
     facts, view = estimate.diagnostics, value_view(estimate)
     return assembled(
         "estimate.html",
         ["estimate.js"],
-        title=f"Gain {escape(gain)}",
+        title=escape(f"{subject}: gain {gain} per {estimate.per}" if subject else f"Gain {gain}"),
         trust=trust_of(facts.verdict),
-        verdict=conclusion(facts.verdict, bool(facts.gain_warnings), facts.warnings),
+        verdict=conclusion(facts.verdict, bool(facts.gain_warnings), facts.warnings, next_steps(estimate)),
+        subject=escape(subject),
+        what=escape(f"Average reward per {estimate.per} (gain)"),
+        caption=escape(how_the_gain_is_drawn(estimate)),
         gain=escape(gain),
         interval=escape(interval_of(interval, facts.verdict)),
         about=escape(about(estimate)),
-        origin=escape(": ".join(next(iter(made.items())))),
         notes=listed("Notes", facts.notes),
         values=_values_section(estimate, view),
         diagnostics=_diagnostics(estimate),
@@ -105,9 +122,73 @@ def about(estimate: Estimate) -> str:
         worth = overlap.effective_sample_size
         return (
             f"Average reward per {estimate.per} in the long run of another policy than that of the log. The "
-            f"{overlap.steps:,} steps of the log are worth about {float(f'{worth:.3g}'):,.0f} of this policy."
+            f"{overlap.steps:,} steps of the log are worth about {float(f'{worth:.2g}'):,.0f} of this policy."
         )
     return f"Average reward per {estimate.per} in the long run, from {estimate.diagnostics.data_in_words()}."
+
+
+def next_steps(estimate: Estimate) -> list[str]:
+    """Return what to do next, in words.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> rewards = np.random.default_rng(0).normal(size=10_000)
+    >>> for words in next_steps(gb.evaluate_log({"reward": rewards})):
+    ...     print(words)
+    Use the gain with its interval.
+    For an interval half as wide, take 4 times as many steps: about 40,000.
+    """
+    facts = estimate.diagnostics
+    if not facts.verdict.is_trusted:
+        again = (
+            facts.verdict.longer
+            and f" A run that is long enough has about {_about(facts, facts.verdict.longer)} steps."
+        )
+        return [f"Do not report this interval.{again or ''}"]
+    if np.isnan(facts.standard_error):
+        return []
+    use = "Use the gain with its interval."
+    return [
+        "Read the warnings: they put the gain in doubt." if facts.gain_warnings else use,
+        f"For an interval half as wide, take 4 times as many steps: about {_about(facts, 4.0)}.",
+    ]
+
+
+def _about(facts: Diagnostics, times: float) -> str:
+    return f"{float(f'{times * facts.num_transitions:.2g}'):,.0f}"
+
+
+def how_the_gain_is_drawn(estimate: Estimate) -> str:
+    """Return what the chart of the gain shows, in words."""
+    percent = in_percent(estimate.confidence)
+    looks = (
+        "for all looks together"
+        if _holds_together(estimate.diagnostics)
+        else "at each length by itself, not for all looks together"
+    )
+    return f"Log axis. Band: {percent} interval {looks}. Runs that are too short to trust are left out."
+
+
+def _holds_together(facts: Diagnostics) -> bool:
+    return any("for all looks together" in note for note in facts.notes)
+
+
+def how_the_interval_was_made(facts: Diagnostics) -> str:
+    """Return from what the interval of the gain was computed, in words."""
+    between = facts.num_chains - 1
+    slow = facts.degrees - between
+    if slow <= 0:
+        return (
+            f"the means of the {facts.num_chains} chains alone, with Student's t for {facts.degrees} degrees"
+        )
+    also, degrees = "", f"{slow}"
+    if between:
+        also, degrees = f", and the means of the {facts.num_chains} chains", f"{slow} + {between}"
+    return (
+        f"the {slow} lowest frequencies of the rewards, of all chains together{also}: Student's t with "
+        f"{degrees} degrees of freedom, and a correction for skewness"
+    )
 
 
 def _values_section(estimate: Estimate, view: ValueView | None) -> str:
@@ -116,9 +197,8 @@ def _values_section(estimate: Estimate, view: ValueView | None) -> str:
     spoken = values(view)
     chart = f'<div id="values" class="chart" role="img" aria-label="{escape(spoken)}"></div>'
     hint = f'<p class="hint">{escape(how_to_read(view, estimate.confidence))}</p>'
-    return (
-        paragraph(spoken) + WIDTH_CHOICE * (view.form == "map") + chart * (len(view.seen) > 0) + hint
-    ) + _table(estimate)
+    pictures = f"<div>{WIDTH_CHOICE * (view.form == 'map')}{chart * (len(view.seen) > 0)}{hint}</div>"
+    return f'{paragraph(spoken)}<div class="values">{pictures}<div>{_table(estimate)}</div></div>'
 
 
 def _table(estimate: Estimate) -> str:
@@ -136,7 +216,10 @@ def values(view: ValueView) -> str:
     if not len(places):
         return "Too little was seen for an interval of any value."
     best, worst = places[np.argmax(view.values[places])], places[np.argmin(view.values[places])]
-    return f"Best: {_at(view, int(best))}. Worst: {_at(view, int(worst))}."
+    return (
+        f"Best: {_at(view, int(best))}. Worst: {_at(view, int(worst))}. Their intervals do not allow for the "
+        "selection of these two."
+    )
 
 
 def _at(view: ValueView, place: int) -> str:
@@ -192,19 +275,25 @@ def value_rows(estimate: Estimate) -> tuple[list[list[Entry]], str]:
         )
         every = np.array(listed, dtype=np.int64).reshape(len(listed), *every.shape[1:])
     names = [plain_observation(row, limits) for row in every]
-    found = zip(names, estimate.value(every), estimate.value_interval(every), strict=True)
-    return [_row(*one) for one in found], left_out
+    found = list(zip(names, estimate.value(every), estimate.value_interval(every), strict=True))
+    if unseen := [shortened(name) for name, value, _ in found if np.isnan(value)]:
+        more = f" and {len(unseen) - MOST_UNSEEN:,} more" if len(unseen) > MOST_UNSEEN else ""
+        left_out = f"No step began at {', '.join(unseen[:MOST_UNSEEN])}{more}. {left_out}".strip()
+    return [_row(*one) for one in found if not np.isnan(one[1])], left_out
 
 
 def _row(seen: Any, value: float, ends: Any) -> list[Entry]:
     name = Entry(shortened(seen), seen if isinstance(seen, int) else None)
-    if np.isnan(value):
-        return [name, Entry("-"), Entry(NO_STEP)]
     if not np.isfinite(ends).all():
-        return [name, Entry(f"{value:+.4g}", float(value)), Entry(TOO_RARE)]
+        return [name, Entry(_roughly(value), float(value)), Entry(TOO_RARE)]
     low, high = map(float, ends)
     shown, first, last = as_precise((value, low, high), high - low, sign="+")
     return [name, Entry(shown, float(value)), Entry(f"{first} to {last}", low)]
+
+
+def _roughly(value: float) -> str:
+    """Return a value that has no interval, with two digits."""
+    return f"{float(f'{value:.2g}'):+g}"
 
 
 def _diagnostics(estimate: Estimate) -> str:
@@ -231,9 +320,14 @@ def diagnostics_of_gain(estimate: Estimate) -> dict[str, str]:
     }
     if facts.verdict.kind == "steady":
         several = ", chains that disagree" * (facts.num_chains > 1)
-        rows["Looked for, not found"] = f"{LOOKED_FOR}{several}"
+        rows["Looked for, not found"] = (
+            f"{LOOKED_FOR}{several}; fewer than 1 in 20 steady runs raise an alarm"
+        )
     if estimate.target is not None:
+        rows["Data"] = f"{estimate.target.overlap.steps:,} steps of the log"
         rows["Overlap"] = estimate.target.in_words()
+    elif not np.isnan(facts.standard_error):
+        rows["Interval"] = f"from {how_the_interval_was_made(facts)}"
     seconds = f"{facts.source_seconds:.3g} s for the data, {facts.library_seconds:.3g} s in this library"
     return rows | {"Time": seconds}
 
@@ -244,6 +338,7 @@ def diagnostics_of_values(estimate: Estimate) -> dict[str, str]:
     rows = {"Method": facts.algorithm, "Features": estimate.features}
     if isinstance(estimate.learned, NoValues):
         return rows
+    share = facts.predictable_share
     in_span = {True: "can be expressed by the features", False: "cannot be expressed by the features"}
     return rows | {
         "Batches": f"{facts.value_batches:,}",
@@ -253,14 +348,13 @@ def diagnostics_of_values(estimate: Estimate) -> dict[str, str]:
         ),
         "Smallest curvature in the weights": "not computed" if facts.eta is None else known_number(facts.eta),
         "Constants": "not looked at" if facts.constant_in_span is None else in_span[facts.constant_in_span],
-        "Predictable variance of TD errors": known_number(
-            100.0 * facts.predictable_share, " % or more; 0 if the features express the bias"
-        ),
+        "What the features miss": "not known" if np.isnan(share) else f"{UNEXPLAINED}: {percent(share)}%",
     }
 
 
 def _gain_data(estimate: Estimate) -> dict[str, Any]:
-    history, varied = estimate.history, has_varied(estimate.history)
+    history = settled(estimate.history)
+    varied = has_varied(history)
     known = varied & np.isfinite(history.high - history.low)
     parts = zip(history.gain, history.low, history.high, varied, strict=True)
     return {
@@ -272,6 +366,8 @@ def _gain_data(estimate: Estimate) -> dict[str, Any]:
             number_with_ends(*part) if is_varied else without_interval(part[0]) for *part, is_varied in parts
         ],
         "last": plain(estimate.gain),
+        "said": with_interval(estimate.gain, estimate.gain_interval, estimate.confidence).split(" per ")[0],
+        "ends": f"{in_percent(estimate.confidence)} interval",
         "range": gain_range(estimate),
         "per": estimate.per,
         "colour": POSITIVE,
@@ -327,11 +423,11 @@ def value_with_ends(value: float, low: float, high: float, unseen: str = UNSEEN)
     Examples
     --------
     >>> value_with_ends(2.34567, 2.0, 2.6), value_with_ends(2.34567, -np.inf, np.inf)
-    ('+2.35 (+2.00 to +2.60)', '+2.346, too little was seen for an interval')
+    ('+2.35 (+2.00 to +2.60)', '+2.3, too little was seen for an interval')
     """
     if np.isnan(value):
         return unseen
     if not np.isfinite(high - low):
-        return f"{value:+.4g}, {RARE}"
+        return f"{_roughly(value)}, {RARE}"
     shown, first, last = as_precise((value, low, high), high - low, sign="+")
     return f"{shown} ({first} to {last})"

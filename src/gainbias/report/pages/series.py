@@ -120,7 +120,9 @@ BETWEEN_CHAINS = (
 )
 
 
-def write_series_page(found: SeriesEstimate | GroupedSeries, path: Path, made: Mapping[str, str]) -> None:
+def write_series_page(
+    found: SeriesEstimate | GroupedSeries, path: Path, made: Mapping[str, str], subject: str = ""
+) -> None:
     """Write the interactive page of a series, or of several by group.
 
     Parameters
@@ -130,13 +132,15 @@ def write_series_page(found: SeriesEstimate | GroupedSeries, path: Path, made: M
         The page.
     made : mapping of str to str
         How the estimate came about; the date and versions are added.
+    subject : str
+        What the numbers are about, to stand above the answer.
     """
-    write_whole(path, series_html(found, dated(made)).encode())
+    write_whole(path, series_html(found, dated(made), subject).encode())
 
 
-def series_html(found: SeriesEstimate | GroupedSeries, made: Mapping[str, str]) -> str:
+def series_html(found: SeriesEstimate | GroupedSeries, made: Mapping[str, str], subject: str = "") -> str:
     """Return the interactive page of a series or of groups; ``made`` says how it came about."""
-    parts = _of_groups(found, made) if isinstance(found, GroupedSeries) else _of_one(found, made)
+    parts = _of_groups(found, subject) if isinstance(found, GroupedSeries) else _of_one(found, subject)
     estimates = list(found.values()) if isinstance(found, GroupedSeries) else [found]
     return assembled(
         "series.html",
@@ -179,11 +183,11 @@ def how_made(estimate: SeriesEstimate) -> str:
     )
 
 
-def _of_one(estimate: SeriesEstimate, made: Mapping[str, str]) -> dict[str, str]:
+def _of_one(estimate: SeriesEstimate, subject: str) -> dict[str, str]:
     value, _, interval = number_in_words(estimate.mean, estimate.interval, estimate.confidence).partition(
         ", "
     )
-    name, subject = estimate.name.capitalize(), made.get("Series", "")
+    name = estimate.name.capitalize()
     return {
         "title": escape(f"{subject}: {estimate.name} {value}" if subject else f"{name} {value}"),
         "subject": _subject(subject),
@@ -197,7 +201,7 @@ def _of_one(estimate: SeriesEstimate, made: Mapping[str, str]) -> dict[str, str]
     }
 
 
-def _of_groups(found: GroupedSeries, made: Mapping[str, str]) -> dict[str, str]:
+def _of_groups(found: GroupedSeries, subject: str) -> dict[str, str]:
     doubted = [
         f"{name} ({one.verdict.kind}{', with warnings' * one.verdict.is_trusted})"
         for name, one in found.items()
@@ -208,7 +212,6 @@ def _of_groups(found: GroupedSeries, made: Mapping[str, str]) -> dict[str, str]:
         others = f" and {len(doubted) - MOST_NAMED:,} more" if len(doubted) > MOST_NAMED else ""
         words += f"; not {', '.join(doubted[:MOST_NAMED])}{others}"
     total = sum(one.diagnostics.num_numbers for one in found.values())
-    subject = made.get("Series", "")
     unfolded = [_group(str(name), one, place) for place, (name, one) in enumerate(found.items())]
     return {
         "title": escape(f"{subject}: {len(found)} series" if subject else f"{len(found)} series"),

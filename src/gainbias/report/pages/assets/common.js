@@ -88,7 +88,7 @@ const Common = (() => {
   // A chart that stands in the text of a page. Buttons have a margin of their own: they must not hide what is drawn.
   const drawInText = (element, traces, chosen) => draw(element, traces,
     { height: heightOf(element), margin: margins(isWide(element) ? 30 : 10), ...chosen });
-  const heightOf = (element) => Math.min(420, Math.max(280, 0.45 * element.clientWidth));
+  const heightOf = (element) => (isPrinting() ? 230 : Math.min(420, Math.max(280, 0.45 * element.clientWidth)));
   const scale = (title) => ({ ...axis(), automargin: true, title: { text: title, standoff: 12 } });
 
   function errorBars(middle, low, high, look = {}) {
@@ -103,7 +103,7 @@ const Common = (() => {
     return {
       x: [...places, ...back].map((place) => x[place]),
       y: [...places.map((place) => low[place]), ...back.map((place) => high[place])],
-      mode: "lines", fill: "toself", fillcolor: seeThrough(colour, 0.15), line: { width: 0 }, hoverinfo: "skip",
+      mode: "lines", fill: "toself", fillcolor: seeThrough(colour, darkness.matches && !isPrinting() ? 0.3 : 0.15), line: { width: 0 }, hoverinfo: "skip",
     };
   }
 

@@ -22,18 +22,23 @@
   }
 
   function drawGain(element) {
-    const { x, y, low, high, texts, last, range, per, colour } = data.gain;
+    const { x, y, low, high, texts, last, range, per, colour, said, ends } = data.gain;
     const ink = readable(colour), alone = x.length === 1; // of one point neither line nor band can be seen
     const line = {
       x, y, mode: alone ? "markers" : "lines", line: { color: ink, width: 2 }, marker: { color: ink, size: 8 },
       error_y: alone ? errorBars(y, low, high, { color: ink }) : undefined,
       text: texts, hovertemplate: "%{text}<br>after %{x:,d} transitions<extra></extra>",
     };
+    const label = { xref: "paper", x: 1, xanchor: "left", xshift: 5, showarrow: false, font: { color: ink, size: 13 } };
+    const top = high.at(-1);
     draw(element, [...bands(x, low, high, ink), line], {
+      margin: { ...Common.margins(isWide(element) ? 30 : 10), r: isWide(element) ? 92 : 12 + 8 * said.length },
+      annotations: alone ? [] : [{ ...label, y: last, text: `<b>${said}</b>` },
+        ...(top === null || !isWide(element) ? [] : [{ ...label, y: top, text: ends, yshift: 4 }])],
       shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: last, y1: last, layer: "below",
         line: { color: style("--soft"), width: 1, dash: "dot" } }],
       xaxis: { ...scale("Transitions"), showgrid: false,
-        ...(alone ? { tickvals: x, tickformat: ",d" } : Common.logarithmic(x[0], x.at(-1))) },
+        ...(alone ? { tickvals: x, tickformat: ",d" } : { ...Common.logarithmic(x[0], x.at(-1)), range: [x[0], x.at(-1)].map(Math.log10) }) },
       yaxis: { ...scale(`Gain per ${per}`), range: range ?? undefined },
     });
   }
