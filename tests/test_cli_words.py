@@ -213,7 +213,7 @@ class TestShortenedStudies:
         answer = {"folder": "x", "units": 3, "reused": 0, "shortened": told, **manifest}
         show_study({**answer, "seconds": 3.0, "report_seconds": 90.0})
         shown = " ".join(capsys.readouterr().out.split())
-        assert "This is a quick look, not the study. Each run has 1/100 of the paper's steps" in shown
+        assert "Quick look: 1/100 of the paper's steps" in shown
         assert "1 of the paper's 15 tasks; no protocol inferred and no protocol fair" in shown
 
     @pytest.mark.parametrize(

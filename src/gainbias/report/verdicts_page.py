@@ -278,7 +278,7 @@ def shortfalls(manifest: Mapping[str, Any]) -> list[str]:
     >>> shortfalls(study)
     ['**A part of the study:** 2 of 30 runs. Verdicts and means are of this part only.']
     >>> shortfalls({**study, "shorten": 10})
-    ["**Quick look:** 1/10 of the paper's steps, 2 of 30 runs. Not comparable with the paper's numbers."]
+    ["**Quick look:** 1/10 of the paper's steps; 2 of 30 runs. Not comparable with the paper's numbers."]
     """
     protocols = manifest["protocols"]
     parts = [f"1/{manifest['shorten']} of the paper's steps"] if manifest["shorten"] != 1 else []
@@ -290,7 +290,7 @@ def shortfalls(manifest: Mapping[str, Any]) -> list[str]:
     if "fair" in protocols and (count := len(protocols["fair"]["seeds"])) < INSTANCES:
         parts.append(f"{count} of {INSTANCES} runs")
     words = QUICK_LOOK if manifest["shorten"] != 1 else PART
-    return [words.format(parts=", ".join(parts))] if parts else []
+    return [words.format(parts="; ".join(parts))] if parts else []
 
 
 def study_facts(manifest: Mapping[str, Any]) -> dict[str, str]:
