@@ -765,7 +765,7 @@ class TestLogsWithoutStates:
         log = {"paid": lognormal(400), "episode": np.arange(400) // 50}
         found = gb.evaluate_log(log, reward="paid")
         assert found.diagnostics.num_transitions == 400
-        with pytest.raises(ValueError, match="no column of states"):
+        with pytest.raises(ValueError, match="no column of rewards"):
             gb.evaluate_log(log)  # nor rewards
         with pytest.raises(ValueError, match="no column 'place'"):
             gb.evaluate_log(log, reward="paid", state="place")
