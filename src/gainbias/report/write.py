@@ -78,8 +78,10 @@ def write_page(
 
 def write_page_of(estimate: Answer, path: Path, made: Mapping[str, str], subject: str = "") -> None:
     """Write the page of an estimate of a subject, or of series; ``made`` says how they came about."""
-    write = write_estimate_page if isinstance(estimate, Estimate) else write_series_page
-    write(estimate, path, made, subject)
+    if isinstance(estimate, Estimate):
+        write_estimate_page(estimate, path, made, subject)
+    else:
+        write_series_page(estimate, path, made, subject)
 
 
 def _write_stored_page(source: Path, path: Path) -> None:
