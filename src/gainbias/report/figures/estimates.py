@@ -47,6 +47,8 @@ def draw_gain(estimate: Estimate, panel: Axes) -> None:
         panel.set_ylim(*span)
     panel.set_xscale("log")
     use_few_ticks(panel)
+    if label is not None:
+        panel.legend(loc="best")
     panel.set_title(f"Gain per {estimate.per}")
     panel.set_xlabel("transitions")
 
@@ -89,7 +91,9 @@ def settled(history: History) -> History:
     widths = np.where(has_varied(history), history.high - history.low, np.inf)
     too_wide = np.flatnonzero(~(widths <= WIDE * widths[-1]))
     first = int(too_wide[-1]) + 1 if np.isfinite(widths[-1]) and len(too_wide) else 0
-    return History(*(part[first:] for part in (history.transitions, history.gain, history.low, history.high)))
+    return History(
+        history.transitions[first:], history.gain[first:], history.low[first:], history.high[first:]
+    )
 
 
 def has_varied(history: History) -> NDArray[np.bool_]:

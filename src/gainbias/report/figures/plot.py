@@ -440,7 +440,7 @@ def _say_above(words: str, at: float, height: int, panel: Axes) -> None:
     low, high = panel.get_xlim()
     middle = math.sqrt(low * high) if panel.get_xscale() == "log" else (low + high) / 2.0
     side = "left" if at < middle else "right"
-    panel.annotate(words, (at, height), (0.0, 4.0), textcoords="offset points", ha=side, color=INK)
+    panel.annotate(words, (at, height), (0.0, 7.0), textcoords="offset points", ha=side, color=INK)
 
 
 def _draw_bias(items: Sequence[Named], panel: Axes) -> None:
@@ -525,5 +525,7 @@ def _draw_bounds(items: Sequence[Named], panel: Axes) -> None:
     for note, at, height in notes:
         if note and np.isfinite(at):
             _say_above(note, at, height, panel)
+    if panel.get_legend_handles_labels()[1]:
+        panel.legend(loc="best")
     panel.set_xlabel(items[0].result.quantity.replace(WEIGHTS_ERROR, r"$E\,|\theta_T - \theta^*|^2$"))
     panel.set_title("What is guaranteed")

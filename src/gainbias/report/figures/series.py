@@ -318,7 +318,8 @@ def draw_reason(reason: Reason, panel: Axes) -> None:
         panel.plot(*reason.smooth, color=POSITIVE, linewidth=1.3)
         panel.axhline(1.0, color=INK, linewidth=0.8, linestyle=DASHED)
         panel.axvspan(reason.across[0], reason.used, color=FAINT, alpha=0.35, linewidth=0)
-        panel.text(reason.across[0], 1.0, " used", transform=panel.get_xaxis_transform(), va="top")
+        words = " the interval\n rests on these"
+        panel.text(reason.across[0], 0.03, words, transform=panel.get_xaxis_transform(), va="bottom")
     if reason.least is not None:
         panel.set_ylim(bottom=reason.least)
     use_few_ticks(panel)

@@ -195,9 +195,23 @@ def use_few_ticks(panel: Axes) -> None:
     for axis in (panel.xaxis, panel.yaxis):
         if axis.get_scale() == "log":
             low, high = axis.get_view_interval()
-            axis.set_ticks(few_ticks(low, high))
-            axis.set_major_formatter(lambda value, _: tick_text(value))
+            ticks = few_ticks(low, high)
+            axis.set_ticks(ticks, texts_of(ticks))
     panel.minorticks_off()  # to place them would take half of the time
+
+
+def texts_of(ticks: Sequence[float]) -> list[str]:
+    r"""Return the numbers of an axis, all as powers of ten if one of them is, and that loses no digits.
+
+    Examples
+    --------
+    >>> texts_of([100.0, 1000.0]), texts_of([100.0, 10000.0])
+    (['100', '1000'], ['$10^{2}$', '$10^{4}$'])
+    """
+    texts = [tick_text(tick) for tick in ticks]
+    is_mixed = any(text.startswith("$") for text in texts)
+    is_short = all(float(f"{tick:.0e}") == tick for tick in ticks)
+    return [power_of_ten(tick) for tick in ticks] if is_mixed and is_short else texts
 
 
 def power_of_ten(value: float) -> str:
