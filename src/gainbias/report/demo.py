@@ -38,6 +38,12 @@ FEE, WAITING_COST = 4.0, 1.0
 PLACES, LET_IN = 8, 3
 """Places in the queue; the policy lets a customer in while fewer than this many are there."""
 
+SUBJECTS = {
+    "simulator": "The policy that admits below three, simulated",
+    "another": "The policy that admits below three, from the log of another",
+}
+"""What the pages of estimates are about, by their names."""
+
 CUSTOMERS, STEPS = 50_000, 60_000
 """How long everything is simulated: customers of the queue, and steps of the log of a policy."""
 
@@ -308,8 +314,7 @@ def _exact_gain() -> float:
 
 
 def _estimated(found: Estimate, page: Path, command: str, **about: Any) -> DemoAnswer:
-    have = about["have"]
-    write_page_of(found, page, {"Command": command}, f"{have[:1].upper()}{have[1:]}")
+    write_page_of(found, page, {"Command": command}, SUBJECTS[page.stem])
     words = with_interval(found.gain, found.gain_interval, found.confidence, found.per)
     verdict = found.diagnostics.verdict
     return DemoAnswer(

@@ -526,6 +526,6 @@ def _draw_bounds(items: Sequence[Named], panel: Axes) -> None:
         if note and np.isfinite(at):
             _say_above(note, at, height, panel)
     if panel.get_legend_handles_labels()[1]:
-        panel.legend(loc="best")
+        panel.legend(loc="best", frameon=True)
     panel.set_xlabel(items[0].result.quantity.replace(WEIGHTS_ERROR, r"$E\,|\theta_T - \theta^*|^2$"))
     panel.set_title("What is guaranteed")

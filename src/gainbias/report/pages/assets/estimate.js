@@ -21,6 +21,17 @@
     });
   }
 
+  // A logarithmic axis of few decades: 1, 2 and 5 times powers of ten, from the end on as many as there is room for.
+  function alongLengths(element, first, last) {
+    const range = [first, last].map(Math.log10), apart = (range[1] - range[0]) * (isWide(element) ? 0.1 : 0.36);
+    const powers = Array.from({ length: 16 }, (_, power) => 10 ** power);
+    const round = powers.flatMap((power) => [1, 2, 5].map((digit) => digit * power))
+      .filter((number) => number >= first && number <= last);
+    const tickvals = (round.length ? round : [last]).reduceRight((kept, number) =>
+      (!kept.length || Math.log10(kept[0] / number) >= apart ? [number, ...kept] : kept), []);
+    return { type: "log", range, tickvals, tickformat: ",d" };
+  }
+
   function drawGain(element) {
     const { x, y, low, high, texts, last, range, per, colour, said, ends } = data.gain;
     const ink = readable(colour), alone = x.length === 1; // of one point neither line nor band can be seen
@@ -38,7 +49,7 @@
       shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: last, y1: last, layer: "below",
         line: { color: style("--soft"), width: 1, dash: "dot" } }],
       xaxis: { ...scale("Transitions"), showgrid: false,
-        ...(alone ? { tickvals: x, tickformat: ",d" } : { ...Common.logarithmic(x[0], x.at(-1)), range: [x[0], x.at(-1)].map(Math.log10) }) },
+        ...(alone ? { tickvals: x, tickformat: ",d" } : alongLengths(element, x[0], x.at(-1))) },
       yaxis: { ...scale(`Gain per ${per}`), range: range ?? undefined },
     });
   }
