@@ -1,7 +1,8 @@
 """The decorators for kernels and for their parts, and the options with which all are compiled.
 
 `kernel` and `bare_kernel` compile a function that Python calls. `inlined` and `ByType` are for parts:
-functions that become part of the kernels that call them. `light_work` is for callers with so little to do
+functions that become part of the kernels that call them. A kernel that another kernel calls becomes a part
+of it, too, in a second form that Python cannot call. `light_work` is for callers with so little to do
 that compiling would take longer than the work; `plain_form` gives a kernel a quicker Python form for it.
 
 Options, and why:

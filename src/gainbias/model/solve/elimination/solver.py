@@ -479,12 +479,12 @@ def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
     """
     num_states = len(rows.indptr) - 1
     roots = np.empty(len(class_start) - 1, np.int64)
-    walk(rows, class_start, members, roots, np.zeros(num_states, np.int64), np.zeros(num_states))
+    walk_in_laps(rows, class_start, members, roots, np.zeros(num_states, np.int64), np.zeros(num_states))
     return roots
 
 
 @bare_kernel
-def walk(
+def walk_in_laps(
     rows: Sparse, class_start: Ints, members: Ints, roots: Ints, seen: NDArray[np.int64], time: Floats
 ) -> None:
     """Do the work of `busiest_states`; `seen` and `time` are zeros, one for each state."""
