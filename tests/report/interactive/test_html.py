@@ -97,6 +97,7 @@ def test_verdicts_of_a_quick_look_only_seem_so():
     ]
 
 
+@pytest.mark.slow
 def test_a_quick_look_is_not_set_against_the_paper(results, paper, page):
     """Its errors come from shorter runs, so the page makes no comparison that its banner forbids."""
     from dataclasses import replace

@@ -304,7 +304,10 @@ def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, A
     return "\n".join([*parts, _how_to_read()])
 
 
-CHOSEN = "The protocol inferred was chosen to fit the paper's numbers; nothing else was tuned to agree."
+CHOSEN = (
+    "The study of “Bridging the Gap Between Average and Discounted TD Learning”, run again. The protocol "
+    "inferred was chosen to fit the paper's numbers; nothing else was tuned to agree."
+)
 
 RULE = (
     "Holds: the 95% Clopper-Pearson interval of the share of runs lies above one half; fails: below; seems "
