@@ -624,7 +624,10 @@ class TestCompare:
         assert cli.main(self.ON_LOG) == cli.DONE
         shown = " ".join(capsys.readouterr().out.split())
         worth = comparison.first.target.overlap.effective_sample_size
-        assert f"overlap of the first 2,999 steps of the log are worth {worth:,.0f}" in shown
+        assert (
+            f"overlap of the first 2,999 steps of the log are worth about {float(f'{worth:.1e}'):,.0f}"
+            in shown
+        )
         assert "overlap of the second" in shown
 
     def test_how_a_log_is_read_and_what_made_it(self, folder, capsys):

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain, worth_in_words
 from gainbias.evaluation.values.least_squares import ValueEstimate
 from gainbias.store import plain
 from gainbias.types import Floats, Ints
@@ -183,9 +183,10 @@ class Target:
     def in_words(self) -> str:
         """Return in words what the answer is based on."""
         overlap = self.overlap
+        worth = worth_in_words(overlap.effective_sample_size, overlap.steps)
         heavy = f", largest weight {overlap.largest[0].weight:.3g}" if overlap.largest else ""
         return (
-            f"{overlap.steps:,} steps of the log are worth {overlap.effective_sample_size:,.0f} of the policy"
+            f"{overlap.steps:,} steps of the log are worth {worth} of the policy"
             f"{heavy}{', weak' if overlap.is_weak else ''}"
         )
 

@@ -18,6 +18,7 @@ from gainbias.evaluation.estimate import (
     shortened,
     with_interval,
 )
+from gainbias.evaluation.gain.interval import worth_in_words
 from gainbias.evaluation.observations import MOST_LISTED_OBSERVATIONS
 from gainbias.evaluation.sources.spaces import plain_observation
 from gainbias.evaluation.values.methods import NoLearning, NoValues
@@ -119,10 +120,10 @@ def about(estimate: Estimate) -> str:
     """Return sentences on what the gain is, and on the data behind it."""
     if estimate.target is not None:
         overlap = estimate.target.overlap
-        worth = overlap.effective_sample_size
+        worth = worth_in_words(overlap.effective_sample_size, overlap.steps)
         return (
             f"Average reward per {estimate.per} in the long run of another policy than that of the log. The "
-            f"{overlap.steps:,} steps of the log are worth about {float(f'{worth:.2g}'):,.0f} of this policy."
+            f"{overlap.steps:,} steps of the log are worth {worth} of this policy."
         )
     return f"Average reward per {estimate.per} in the long run, from {estimate.diagnostics.data_in_words()}."
 
