@@ -239,7 +239,7 @@ def test_what_is_missing_is_named() -> None:
 def test_a_syntax_error_is_refused_at_its_line(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text('tasks = ["taxi"]\nnum_steps = 10\nstep_size = = 3\n')
-    with pytest.raises(ValueError, match=r"study.toml: .*line 3"):
+    with pytest.raises(ValueError, match=r"study.toml is not TOML, .*line 3"):
         read_study(file)
 
 

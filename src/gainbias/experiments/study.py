@@ -91,7 +91,7 @@ def read_study(path: str | Path) -> Study:
         description = tomllib.loads(path.read_text(encoding="utf-8"))
         return Study.from_dict({"name": path.stem, **_found_beside(path.parent, description)})
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is not TOML, as the description of a study is: {error}") from error
+        raise ValueError(f"{path} is not TOML, which a study must be: {error}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

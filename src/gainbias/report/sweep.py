@@ -356,7 +356,7 @@ def _sentences(best: DataFrame) -> str:
     )
 
 
-MOST_NAMED = 4
+MOST_NAMED_SERIES = 4
 """How many tasks are named in the sentence that sums a sweep up."""
 
 
@@ -388,12 +388,12 @@ def answer_of(best: DataFrame) -> str:
         return f"{series_words(next(iter(clear.values())))} has the lowest error on {where}."
     if clear:
         named = [f"{series_words(name)} on {task_words(task)}" for task, name in clear.items()]
-        more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
-        said = "; ".join(named[:MOST_NAMED])
+        more = f" and {len(named) - MOST_NAMED_SERIES} more" if len(named) > MOST_NAMED_SERIES else ""
+        said = "; ".join(named[:MOST_NAMED_SERIES])
         return f"A clear winner on {len(clear)} of {counted(len(tasks), 'task')}: {said}{more}."
     if not finite:
         return "No answer: with every series some run diverged."
-    if len(tasks) > MOST_NAMED or len(finite) < len(tasks):
+    if len(tasks) > MOST_NAMED_SERIES or len(finite) < len(tasks):
         return f"No clear winner on any of {counted(len(tasks), 'task')}."
     ties = [(int(rows["tied"].sum()) + 1, task_words(task)) for task, rows in finite.items()]
     (count, first), *others = ties

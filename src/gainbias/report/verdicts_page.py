@@ -221,7 +221,7 @@ def _without_explanation(unexplained: DataFrame, manifest: Mapping[str, Any]) ->
 
 
 SUBSCRIPTS = {"1": "₁", "2": "₂", "3": "₃"}
-READINGS = {"eta2": ", on the subspace", "eta2_literal": ", as printed"}
+ETA2_READINGS = {"eta2": ", on the subspace", "eta2_literal": ", as printed"}
 """The two readings of the second condition number."""
 
 
@@ -235,7 +235,7 @@ def unexplained_sheet(unexplained: DataFrame) -> Sheet:
         choice = row.choice
         if is_eta:
             protocol, _, reading = choice.partition(", ")
-            choice = protocol + READINGS.get(reading, "")
+            choice = protocol + ETA2_READINGS.get(reading, "")
         cells = (task_title(row.task), name, choice, *numbers, ratio_text(row.factor))
         rows.append([[TableCell(text) for text in cells]])
     header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
