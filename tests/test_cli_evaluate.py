@@ -211,7 +211,8 @@ class TestEvaluate:
         words = ["evaluate", "log.parquet", "--state", "position", "--reward", "earned"]
         answer = answer_of(capsys, *words, "--page", "new/answer.html")
         page = Path("new/answer.html").read_text()
-        assert f"</span> {answer['gain']:.3f} per step</h1>" in page
+        assert '<span class="subject">log.parquet</span>' in page
+        assert f"Average reward per step (gain)</span> {answer['gain']:.3f}</h1>" in page
         assert "gainbias evaluate log.parquet --state position --reward earned --page new/answer.html" in page
 
     @pytest.mark.parametrize("option", ["--page", "--save", "--plot"])

@@ -278,7 +278,7 @@ class TestHurriedWords:
             ("evaluate lat.csv", "no column of rewards (reward), it has ms, server: say which holds them"),
             ("evaluate queue.csv --time at", "no column of rewards (reward), it has at, queue: say which"),
             ("evaluate square.npy", "square.npy cannot be read: known are CSV (.csv, .tsv, .txt"),
-            ("sweep log.csv", "log.csv is not TOML, as the description of a study is: Expected '='"),
+            ("sweep log.csv", "log.csv is not TOML, which a study must be: Expected '='"),
             ("evaluate lat.csv --column ms --plot x.xyz", "x.xyz: pictures end with .eps, .jpg, .pdf, .png"),
             ("evaluate CartPole-v1 --policy random --column ms", "CartPole-v1: --column is for a file"),
         ],
