@@ -313,6 +313,7 @@ def scatter(values: Floats, places: Ints, x: Floats) -> None:
     array([2., 0., 1.])
     """
     if is_worth_sharing(len(places)):
+        values, places = to_read(values), to_read(places)
         share_runs(lambda begin, end: write_scattered(values[begin:end], places[begin:end], x), len(places))
     else:
         x[places] = values
