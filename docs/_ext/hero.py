@@ -39,7 +39,7 @@ Intervals = dict[str, list[tuple[float, float]]]
 def waiting_times(seed: int) -> Floats:
     """Return the waiting times of the customers of a single server that begins in its long run."""
     rng = np.random.default_rng(seed)
-    first = rng.exponential(1 / (1 - LOAD)) if rng.random() < LOAD else 0.0
+    first = rng.exponential(LOAD / (1 - LOAD)) if rng.random() < LOAD else 0.0
     steps = rng.exponential(LOAD, CUSTOMERS) - rng.exponential(1.0, CUSTOMERS)
     walk = first + np.cumsum(steps)
     return walk - np.minimum.accumulate(np.minimum(walk, 0.0))
@@ -71,7 +71,7 @@ def draw(intervals: Intervals, size: Size) -> Figure:
         panels[0, 0].set(ylim=SHOWN, yticks=[3, 4], xlim=(-1, RUNS + 0.5), xticks=[])
         for panel in panels[-1]:
             panel.set_xlabel(f"{RUNS} runs, {CUSTOMERS:,} customers each", fontsize=size.letters)
-        figure.supylabel("Mean wait, in service times", fontsize=size.letters)
+        figure.supylabel("Mean wait, in minutes", fontsize=size.letters)
     return figure
 
 
