@@ -31,7 +31,7 @@ class TestMarks:
             text = (folder / name).read_text()
             assert QUICK in text, name
             assert "typed this" in text, name
-            assert re.search(r'Seed 3|"seed": 3', text), name
+            assert re.search(r'Seed 3|"seed": 3|<dt>Seed</dt><dd>3</dd>', text), name
         assert problems((folder / "claims.tex").read_text()) == []
         assert (folder / "claims.md").read_text().startswith(f"**{QUICK}: wider intervals")
         page = (folder / "index.html").read_text()
